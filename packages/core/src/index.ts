@@ -1,0 +1,31 @@
+// Everything listed here is public API.
+export { canonicalJson, fingerprintJson, jsonEquals } from "./canonical-json.ts";
+export type { JsonObject, JsonValue } from "./json.ts";
+export { isLongJobsError, LongJobsError, longJobsErrorCodes } from "./longjobs-error.ts";
+export type { LongJobsErrorCode, LongJobsErrorOptions, RepairableError } from "./longjobs-error.ts";
+export { MemoryTaskStore } from "./memory-task-store.ts";
+export type { MemoryTaskStoreOptions } from "./memory-task-store.ts";
+export { defaultJsonLimits, freezeParsedJson, normalizeJson, normalizeJsonObject } from "./normalize-json.ts";
+export type { JsonLimits } from "./normalize-json.ts";
+export { reportBackgroundError } from "./report-error.ts";
+export type { ErrorListener } from "./report-error.ts";
+export { storeErrors } from "./store-errors.ts";
+export { isExpired } from "./task-expiry.ts";
+export { applyTaskPatch } from "./task-patch.ts";
+export { isTerminal, TASKS_EXTENSION_ID } from "./task-record.ts";
+export type {
+  InboxEntry,
+  InputRequest,
+  InputResponse,
+  Lease,
+  TaskCheckpoint,
+  TaskClient,
+  TaskError,
+  TaskProgress,
+  TaskRecord,
+  TaskStatus,
+  TaskWork,
+} from "./task-record.ts";
+export { canWatch, isExclusive } from "./task-store.ts";
+export type { ExclusiveTaskStore, TaskPatch, TaskStore, WatchableTaskStore } from "./task-store.ts";
+export { TaskWatchers } from "./task-watchers.ts";

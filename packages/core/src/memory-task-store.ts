@@ -1,0 +1,155 @@
+import { normalizeJson } from "./normalize-json.ts";
+import type { ErrorListener } from "./report-error.ts";
+import { isExpired } from "./task-expiry.ts";
+import { applyTaskPatch } from "./task-patch.ts";
+import type { TaskRecord } from "./task-record.ts";
+import { storeErrors } from "./store-errors.ts";
+import type { ExclusiveTaskStore, TaskPatch, TaskStore, WatchableTaskStore } from "./task-store.ts";
+import { TaskWatchers } from "./task-watchers.ts";
+
+/** Options of {@link MemoryTaskStore}. */
+export interface MemoryTaskStoreOptions {
+  /** The largest record, in UTF-16 units of JSON text. @default 8 MiB */
+  readonly maxRecordBytes?: number;
+  /** Epoch milliseconds. @default Date.now */
+  readonly now?: () => number;
+  /** Where an error thrown by a watch listener goes. @default the global `reportError`, else the console */
+  readonly onError?: ErrorListener;
+}
+
+interface Entry {
+  readonly record: TaskRecord;
+  readonly bornAtMs: number;
+  readonly bytes: number;
+}
+
+/** Keeps tasks in this process: for tests, for development, and for tasks that may die with their server. */
+export class MemoryTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTaskStore {
+  readonly exclusive = true;
+  readonly #entries = new Map<string, Entry>();
+  readonly #watchers: TaskWatchers;
+  readonly #maxRecordBytes: number;
+  readonly #now: () => number;
+  #closed = false;
+
+  constructor(options: MemoryTaskStoreOptions = {}) {
+    this.#maxRecordBytes = options.maxRecordBytes ?? 8 * 1024 * 1024;
+    if (!Number.isSafeInteger(this.#maxRecordBytes) || this.#maxRecordBytes < 1) {
+      throw new RangeError("maxRecordBytes must be a positive integer.");
+    }
+    this.#now = options.now ?? Date.now;
+    this.#watchers = new TaskWatchers(options.onError);
+  }
+
+  /** Records held, expired ones that no sweep has deleted yet included. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  async create(record: TaskRecord): Promise<void> {
+    this.#assertOpen();
+    if (this.#live(record.taskId) !== undefined) throw storeErrors.taskExists(record.taskId);
+    const kept = snapshot(withoutUndefined(record)) as TaskRecord;
+    const bytes = this.#assertFits(record.taskId, jsonSize(kept));
+    this.#entries.set(record.taskId, { record: kept, bornAtMs: this.#now(), bytes });
+    this.#watchers.notify(record.taskId);
+  }
+
+  async get(taskId: string): Promise<TaskRecord | undefined> {
+    this.#assertOpen();
+    return this.#live(taskId)?.record;
+  }
+
+  async update(taskId: string, patch: TaskPatch, expectedVersion: number): Promise<number> {
+    this.#assertOpen();
+    const entry = this.#live(taskId);
+    if (entry === undefined) throw storeErrors.unknownTask(taskId);
+    if (entry.record.version !== expectedVersion) {
+      throw storeErrors.versionConflict(taskId, expectedVersion, entry.record.version);
+    }
+    const kept = snapshot(patch) as TaskPatch;
+    const record = applyTaskPatch(entry.record, kept);
+    const bytes = this.#assertFits(taskId, entry.bytes + growth(entry.record, kept));
+    this.#entries.set(taskId, { record, bornAtMs: entry.bornAtMs, bytes });
+    this.#watchers.notify(taskId);
+    return record.version;
+  }
+
+  async sweep(): Promise<number> {
+    this.#assertOpen();
+    const nowMs = this.#now();
+    let swept = 0;
+    for (const [taskId, { record, bornAtMs }] of this.#entries) {
+      if (!isExpired(bornAtMs, record.ttlMs, nowMs)) continue;
+      this.#entries.delete(taskId);
+      this.#watchers.notify(taskId);
+      swept += 1;
+    }
+    return swept;
+  }
+
+  async watch(taskId: string, onChange: () => void): Promise<() => Promise<void>> {
+    this.#assertOpen();
+    return this.#watchers.add(taskId, onChange);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#watchers.clear();
+    this.#entries.clear();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #live(taskId: string): Entry | undefined {
+    const entry = this.#entries.get(taskId);
+    return entry === undefined || isExpired(entry.bornAtMs, entry.record.ttlMs, this.#now()) ? undefined : entry;
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw storeErrors.storeClosed();
+  }
+
+  #assertFits(taskId: string, bytes: number): number {
+    if (bytes > this.#maxRecordBytes) throw storeErrors.recordTooLarge(taskId, bytes, this.#maxRecordBytes);
+    return bytes;
+  }
+}
+
+const unlimited = { maxDepth: 10_000, maxKeys: Infinity, maxBytes: Infinity };
+
+/**
+ * A frozen copy of the caller's object that shares what is frozen already. `undefined` fields stay, because
+ * in a patch they delete.
+ */
+function snapshot(fields: object): object {
+  const copy: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(fields)) {
+    copy[field] = typeof value === "object" && value !== null ? normalizeJson(value, field, unlimited) : value;
+  }
+  return Object.freeze(copy);
+}
+
+/** A field that is present but `undefined` is a field that is absent. */
+function withoutUndefined(record: TaskRecord): object {
+  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
+}
+
+/** How many units of JSON text the patch adds; only the fields it names are measured. */
+function growth(record: TaskRecord, patch: TaskPatch): number {
+  let units = 0;
+  for (const [field, value] of Object.entries(patch)) {
+    units += fieldSize(field, value) - fieldSize(field, (record as Record<string, unknown>)[field]);
+  }
+  return units;
+}
+
+function fieldSize(field: string, value: unknown): number {
+  return value === undefined ? 0 : field.length + 4 + jsonSize(value);
+}
+
+function jsonSize(value: unknown): number {
+  return typeof value === "number" ? 16 : JSON.stringify(value).length;
+}

@@ -1,0 +1,10 @@
+import type { UserConfig } from "tsdown";
+
+export const base: UserConfig = {
+  entry: ["src/index.ts"],
+  format: "esm",
+  fixedExtension: false,
+  dts: true,
+  platform: "neutral",
+  target: "es2023",
+};
