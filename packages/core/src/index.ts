@@ -3,14 +3,25 @@ export { canonicalJson, fingerprintJson, jsonEquals } from "./canonical-json.ts"
 export type { JsonObject, JsonValue } from "./json.ts";
 export { isLongJobsError, LongJobsError, longJobsErrorCodes } from "./longjobs-error.ts";
 export type { LongJobsErrorCode, LongJobsErrorOptions, RepairableError } from "./longjobs-error.ts";
+export type { CreateTaskOptions } from "./draft-task.ts";
+export type { TaskLifecycleOptions } from "./lifecycle-options.ts";
 export { MemoryTaskStore } from "./memory-task-store.ts";
 export type { MemoryTaskStoreOptions } from "./memory-task-store.ts";
 export { defaultJsonLimits, freezeParsedJson, normalizeJson, normalizeJsonObject } from "./normalize-json.ts";
 export type { JsonLimits } from "./normalize-json.ts";
 export { reportBackgroundError } from "./report-error.ts";
 export type { ErrorListener } from "./report-error.ts";
+export { isProtocolError, rejectedOutcome, toToolError } from "./outcome.ts";
+export type { Outcome } from "./outcome.ts";
+export { readRequestContext } from "./request-context.ts";
+export type { AuthInfo, RequestContext } from "./request-context.ts";
+export type { TaskHandler } from "./run-handler.ts";
 export { storeErrors } from "./store-errors.ts";
 export { isExpired } from "./task-expiry.ts";
+export type { TaskAttempt, TaskHandle } from "./task-handle.ts";
+export { isTaskId } from "./task-id.ts";
+export { TaskLifecycle } from "./task-lifecycle.ts";
+export type { ScopedCall, UpdateTaskOptions, WaitForChangeOptions } from "./task-lifecycle.ts";
 export { applyTaskPatch } from "./task-patch.ts";
 export { isTerminal, TASKS_EXTENSION_ID } from "./task-record.ts";
 export type {
@@ -29,3 +40,5 @@ export type {
 export { canWatch, isExclusive } from "./task-store.ts";
 export type { ExclusiveTaskStore, TaskPatch, TaskStore, WatchableTaskStore } from "./task-store.ts";
 export { TaskWatchers } from "./task-watchers.ts";
+export { toDetailedTask, toTaskView } from "./task-view.ts";
+export type { DetailedTask, TaskView } from "./task-view.ts";

@@ -102,7 +102,10 @@ export class LongJobsError extends Error {
 /**
  * True for a {@link LongJobsError} of any copy of this package; with `code`, only for that code.
  */
-export function isLongJobsError(error: unknown, code?: LongJobsErrorCode | (string & {})): error is LongJobsError {
+export function isLongJobsError(
+  error: unknown,
+  code?: LongJobsErrorCode | (string & {}),
+): error is LongJobsError {
   return (
     typeof error === "object" &&
     error !== null &&

@@ -105,7 +105,9 @@ export class MemoryTaskStore implements TaskStore, WatchableTaskStore, Exclusive
 
   #live(taskId: string): Entry | undefined {
     const entry = this.#entries.get(taskId);
-    return entry === undefined || isExpired(entry.bornAtMs, entry.record.ttlMs, this.#now()) ? undefined : entry;
+    return entry === undefined || isExpired(entry.bornAtMs, entry.record.ttlMs, this.#now())
+      ? undefined
+      : entry;
   }
 
   #assertOpen(): void {
@@ -127,7 +129,8 @@ const unlimited = { maxDepth: 10_000, maxKeys: Infinity, maxBytes: Infinity };
 function snapshot(fields: object): object {
   const copy: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(fields)) {
-    copy[field] = typeof value === "object" && value !== null ? normalizeJson(value, field, unlimited) : value;
+    copy[field] =
+      typeof value === "object" && value !== null ? normalizeJson(value, field, unlimited) : value;
   }
   return Object.freeze(copy);
 }

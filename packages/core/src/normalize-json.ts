@@ -117,7 +117,12 @@ function copyObject(value: object, path: string, depth: number, budget: Budget):
     const member = copyJson((value as Record<string, unknown>)[key], `${path}.${key}`, depth + 1, budget);
     // Assigning to `__proto__` would set the prototype; defining it makes an own key, as JSON.parse does.
     if (key === "__proto__") {
-      Object.defineProperty(copy, key, { value: member, enumerable: true, configurable: true, writable: true });
+      Object.defineProperty(copy, key, {
+        value: member,
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
     } else copy[key] = member;
   }
   return Object.freeze(copy);
@@ -132,9 +137,13 @@ function spendKeys(count: number, path: string, budget: Budget): void {
 function spendBytes(count: number, path: string, budget: Budget): void {
   budget.bytes -= count;
   if (budget.bytes < 0) {
-    throw new LongJobsError("record_too_large", `${rootOf(path)} is larger than ${budget.limits.maxBytes} bytes.`, {
-      param: rootOf(path),
-    });
+    throw new LongJobsError(
+      "record_too_large",
+      `${rootOf(path)} is larger than ${budget.limits.maxBytes} bytes.`,
+      {
+        param: rootOf(path),
+      },
+    );
   }
 }
 
@@ -154,5 +163,7 @@ function rootOf(path: string): string {
 /** The path is cut: a hostile document could make it as long as itself. */
 function invalidJson(path: string, fault: string): LongJobsError {
   const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path;
-  return new LongJobsError("invalid_json", `${shown} ${fault}; only plain JSON can be stored.`, { param: shown });
+  return new LongJobsError("invalid_json", `${shown} ${fault}; only plain JSON can be stored.`, {
+    param: shown,
+  });
 }

@@ -17,6 +17,7 @@ export function reportBackgroundError(error: unknown, onError?: ErrorListener): 
 
 function reportGlobally(error: unknown): void {
   const report = (globalThis as { reportError?: (error: unknown) => void }).reportError;
+  // oxlint-disable-next-line no-console -- the last resort: a failure is never swallowed
   if (report === undefined) console.error(error);
   else report(error);
 }

@@ -5,7 +5,9 @@ import type { TaskRecord } from "./task-record.ts";
  * field that the patch does not name stays as it is.
  */
 export type TaskPatch = {
-  readonly [Field in Exclude<keyof TaskRecord, "taskId" | "version" | "createdAt">]?: TaskRecord[Field] | undefined;
+  readonly [Field in Exclude<keyof TaskRecord, "taskId" | "version" | "createdAt">]?:
+    | TaskRecord[Field]
+    | undefined;
 };
 
 /**

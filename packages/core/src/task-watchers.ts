@@ -32,7 +32,7 @@ export class TaskWatchers {
 
   /** Tells the listeners of a task that it changed. Call it after the change can be read. */
   notify(taskId: string): void {
-    for (const listener of [...(this.#listeners.get(taskId) ?? [])]) {
+    for (const listener of Array.from(this.#listeners.get(taskId) ?? [])) {
       try {
         listener();
       } catch (error) {

@@ -1,0 +1,378 @@
+import { allAnswers, inboxStatus, openQuestions, readAnswers, type Inbox } from "./inbox.ts";
+import type { JsonObject, JsonValue } from "./json.ts";
+import { lifecycleErrors } from "./lifecycle-errors.ts";
+import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
+import { isLongJobsError } from "./longjobs-error.ts";
+import { normalizeJson, normalizeJsonObject } from "./normalize-json.ts";
+import { toTaskError } from "./outcome.ts";
+import { prepareQuestions } from "./prepare-questions.ts";
+import type { TaskChanges } from "./task-changes.ts";
+import type { TaskAttempt } from "./task-handle.ts";
+import { statusMessageOf, toProgress } from "./task-progress.ts";
+import {
+  isTerminal,
+  type InputRequest,
+  type InputResponse,
+  type TaskCheckpoint,
+  type TaskProgress,
+  type TaskRecord,
+} from "./task-record.ts";
+import type { TaskPatch } from "./task-store.ts";
+import { toTaskView, type TaskView } from "./task-view.ts";
+import type { TaskWriter, WritePlan } from "./task-writer.ts";
+import { isOwnEnding, terminalPatch, type FinalOutcome } from "./terminal-patch.ts";
+
+/** What an attempt shares with its engine. */
+export interface AttemptContext {
+  readonly options: ResolvedLifecycleOptions;
+  readonly writer: TaskWriter;
+  readonly changes: TaskChanges;
+  /** Called once, when the attempt can write no more. */
+  readonly onEnded: (attempt: Attempt) => void;
+}
+
+/** Where an attempt starts from: a draft of a record that is not in the store yet, or a record that is. */
+export interface AttemptStart {
+  readonly record: TaskRecord;
+  readonly recorded: boolean;
+}
+
+/**
+ * One run of a handler.
+ *
+ * It is a *draft* until `promote` has put its record into the store, then *recorded*, and in the end *ended*:
+ * by its own terminal write, by somebody else's, or because it lost its lease. Its signal is one object for
+ * the whole life and is aborted at most once. Writes carry the lease token: the record of a task that belongs
+ * to another attempt is never changed.
+ */
+export class Attempt implements TaskAttempt {
+  readonly taskId: string;
+  readonly attempt: number;
+  readonly token: string;
+  readonly #context: AttemptContext;
+  readonly #controller = new AbortController();
+  readonly #promoteListeners = new Set<() => void>();
+  readonly #progressListeners = new Set<(progress: TaskProgress) => void>();
+  readonly #delivered = new Set<string>();
+  /** How many calls of `requestInput` wait for each key. */
+  readonly #awaited = new Map<string, number>();
+  #draft: TaskRecord;
+  #promoting: Promise<TaskRecord> | undefined;
+  #recorded: boolean;
+  #checkpoint: TaskCheckpoint | undefined;
+  #progress: TaskProgress | undefined;
+  #queuedProgress: Promise<void> | undefined;
+  #unsureEnd = false;
+  #ended = false;
+  #unsubscribe: (() => void) | undefined;
+
+  constructor(context: AttemptContext, { record, recorded }: AttemptStart) {
+    this.#context = context;
+    this.taskId = record.taskId;
+    this.attempt = record.attempt;
+    this.token = record.lease?.token ?? "";
+    this.#draft = record;
+    this.#recorded = recorded;
+    this.#checkpoint = record.checkpoint;
+    this.#progress = record.progress;
+    if (recorded) this.#listen();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get checkpoint(): JsonValue | undefined {
+    return this.#checkpoint?.value;
+  }
+
+  get recorded(): boolean {
+    return this.#recorded;
+  }
+
+  /** True once recording has begun: from then on the outcome belongs into the store. */
+  get accepted(): boolean {
+    return this.#recorded || this.#promoting !== undefined;
+  }
+
+  get lastProgress(): TaskProgress | undefined {
+    return this.#progress;
+  }
+
+  /** True when this attempt can write no more. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  onPromote(listener: () => void): () => void {
+    this.#promoteListeners.add(listener);
+    return () => {
+      this.#promoteListeners.delete(listener);
+    };
+  }
+
+  onProgress(listener: (progress: TaskProgress) => void): () => void {
+    this.#progressListeners.add(listener);
+    return () => {
+      this.#progressListeners.delete(listener);
+    };
+  }
+
+  async promote(): Promise<TaskView> {
+    return toTaskView(await this.#recordedTask());
+  }
+
+  progress(progress: string | TaskProgress): Promise<void> {
+    return handled(this.#reportProgress(progress));
+  }
+
+  requestInput<Key extends string>(requests: { readonly [K in Key]: InputRequest }): Promise<{
+    readonly [K in Key]: InputResponse;
+  }> {
+    return handled(this.#requestInput(requests)) as Promise<{ readonly [K in Key]: InputResponse }>;
+  }
+
+  async resumeInput(): Promise<{ readonly [key: string]: InputResponse }> {
+    if (!this.#recorded && this.#promoting === undefined) return {};
+    const { inputs } = await this.#owned();
+    const fresh = allAnswers(inputs ?? noInbox).filter(
+      ([key]) => !this.#delivered.has(key) && !this.#awaited.has(key),
+    );
+    for (const [key] of fresh) this.#delivered.add(key);
+    return Object.fromEntries(fresh);
+  }
+
+  saveCheckpoint(value: JsonValue): Promise<void> {
+    return handled(this.#saveCheckpoint(value));
+  }
+
+  async complete(result: JsonObject): Promise<void> {
+    await this.end({
+      status: "completed",
+      result: normalizeJsonObject(result, "result", this.#context.options.jsonLimits),
+    });
+  }
+
+  async fail(error: {
+    readonly code: number;
+    readonly message: string;
+    readonly data?: JsonValue;
+  }): Promise<void> {
+    await this.end({ status: "failed", error: toTaskError(error, this.#context.options.jsonLimits) });
+  }
+
+  async cancelled(statusMessage?: string): Promise<void> {
+    await this.end({ status: "cancelled" }, statusMessage);
+  }
+
+  /** The terminal write. Rejects when the task is not this attempt's to end, or when the store fails. */
+  async end(outcome: FinalOutcome, statusMessage?: string): Promise<void> {
+    const { options } = this.#context;
+    await this.#recordedTask();
+    const plan: WritePlan = (record, retrying) => {
+      if ((retrying || this.#unsureEnd) && isOwnEnding(record, outcome, this.token)) return undefined;
+      this.#assertOwner(record);
+      return terminalPatch(record, outcome, { token: this.token, nowMs: options.now(), statusMessage });
+    };
+    try {
+      await this.#context.writer.write(this.taskId, plan);
+    } catch (error) {
+      // A refusal is certain; after anything else the write may have happened, and a repeat must recognise it.
+      if (isRefusal(error)) await this.look();
+      else this.#unsureEnd = true;
+      throw error;
+    }
+    this.#finish();
+  }
+
+  /** Ends an attempt that was never recorded, or that must write nothing. */
+  abandon(): void {
+    this.#finish();
+  }
+
+  /** Aborts the signal with its reason, unless it was aborted before. */
+  abort(reason: unknown): void {
+    if (!this.signal.aborted) this.#controller.abort(reason);
+  }
+
+  /** Compares this attempt with the record as it is now, and stops where the task is no longer its own. */
+  observe(record: TaskRecord | undefined): void {
+    if (this.#ended) return;
+    if (record === undefined) {
+      this.abort(lifecycleErrors.expired(this.taskId));
+      return this.#finish();
+    }
+    if (isTerminal(record.status)) {
+      if (record.finishedBy !== this.token) {
+        const cancelled = record.status === "cancelled";
+        this.abort(lifecycleErrors[cancelled ? "cancelled" : "leaseLost"](this.taskId));
+      }
+      return this.#finish();
+    }
+    if (record.lease?.token !== this.token) {
+      this.abort(lifecycleErrors.leaseLost(this.taskId));
+      return this.#finish();
+    }
+    if (record.cancelRequestedAt !== undefined) this.abort(lifecycleErrors.cancelled(this.taskId));
+  }
+
+  /** Puts the record into the store, once, and resolves to it as it was put there. */
+  #recordedTask(): Promise<TaskRecord> {
+    if (this.#promoting === undefined) {
+      this.#promoting = this.#recorded ? Promise.resolve(this.#draft) : this.#record();
+      // Whoever asked for the promotion hears of a failure; the memo itself must not be an unhandled rejection.
+      this.#promoting.catch(ignore);
+      for (const listener of this.#promoteListeners) listener();
+    }
+    return this.#promoting;
+  }
+
+  async #record(): Promise<TaskRecord> {
+    const { options, writer } = this.#context;
+    const nowIso = new Date(options.now()).toISOString();
+    const record: TaskRecord = Object.freeze({ ...this.#draft, createdAt: nowIso, lastUpdatedAt: nowIso });
+    try {
+      if (this.#ended) throw lifecycleErrors.terminal(this.taskId, "finished");
+      this.signal.throwIfAborted();
+      await writer.create(record);
+    } catch (error) {
+      this.abort(error);
+      this.#finish();
+      throw error;
+    }
+    this.#recorded = true;
+    this.#listen();
+    return record;
+  }
+
+  async #reportProgress(progress: string | TaskProgress): Promise<void> {
+    const next = toProgress(progress);
+    this.#progress = next;
+    const statusMessage = statusMessageOf(next);
+    for (const listener of this.#progressListeners) listener(next);
+    if (this.#promoting === undefined && !this.#recorded) {
+      if (this.#ended) throw lifecycleErrors.terminal(this.taskId, "finished");
+      const { statusMessage: _stale, ...draft } = this.#draft;
+      this.#draft = { ...draft, progress: next, ...(statusMessage === undefined ? {} : { statusMessage }) };
+      return;
+    }
+    this.#queuedProgress ??= this.#write(() => {
+      // From here on a further call needs a write of its own; until here this one carries the latest value.
+      this.#queuedProgress = undefined;
+      const latest = this.#progress ?? next;
+      return { progress: latest, statusMessage: statusMessageOf(latest) };
+    });
+    await this.#queuedProgress;
+  }
+
+  async #requestInput(requests: {
+    readonly [key: string]: InputRequest;
+  }): Promise<Record<string, InputResponse>> {
+    const questions = await prepareQuestions(requests, this.#draft.work?.client, this.#context.options);
+    const keys = questions.map(({ key }) => key);
+    await this.#write((record) => {
+      if (record.cancelRequestedAt !== undefined) throw lifecycleErrors.cancelled(this.taskId);
+      return inboxPatch(record, openQuestions(record.inputs ?? noInbox, questions, this.attempt));
+    });
+    this.#countAwaited(keys, 1);
+    try {
+      const look = async (): Promise<[string, InputResponse][] | undefined> =>
+        readAnswers((await this.#owned()).inputs ?? noInbox, keys);
+      const answers = await this.#context.changes.until(this.taskId, look, this.signal);
+      for (const key of keys) this.#delivered.add(key);
+      return Object.fromEntries(answers);
+    } finally {
+      this.#countAwaited(keys, -1);
+    }
+  }
+
+  #countAwaited(keys: readonly string[], change: 1 | -1): void {
+    for (const key of keys) {
+      const count = (this.#awaited.get(key) ?? 0) + change;
+      if (count === 0) this.#awaited.delete(key);
+      else this.#awaited.set(key, count);
+    }
+  }
+
+  async #saveCheckpoint(value: JsonValue): Promise<void> {
+    const kept = normalizeJson(value, "checkpoint", this.#context.options.jsonLimits);
+    const checkpoint: TaskCheckpoint = { value: kept, asked: this.#checkpoint?.asked ?? {} };
+    await this.#write(() => ({ checkpoint }));
+    this.#checkpoint = checkpoint;
+  }
+
+  /** A write of this attempt: refused when the task is not its own any more. Records the task first. */
+  async #write(change: (record: TaskRecord) => TaskPatch | undefined): Promise<void> {
+    await this.#recordedTask();
+    try {
+      await this.#context.writer.write(this.taskId, (record) => {
+        this.#assertOwner(record);
+        return change(record);
+      });
+    } catch (error) {
+      if (isRefusal(error)) await this.look();
+      throw error;
+    }
+  }
+
+  async #owned(): Promise<TaskRecord> {
+    const record = await this.#context.writer.read(this.taskId);
+    this.#assertOwner(record);
+    return record;
+  }
+
+  #assertOwner(record: TaskRecord): void {
+    if (isTerminal(record.status)) throw lifecycleErrors.terminal(this.taskId, record.status);
+    if (record.lease?.token !== this.token) throw lifecycleErrors.leaseLost(this.taskId);
+  }
+
+  /** From now on the attempt hears of changes: its own writes with the record, others as a hint to look. */
+  #listen(): void {
+    if (this.#ended) return;
+    this.#unsubscribe = this.#context.changes.subscribe(
+      this.taskId,
+      (record) => {
+        if (record === undefined) void this.look();
+        else this.observe(record);
+      },
+      false,
+    );
+  }
+
+  /** Reads the record and compares. A store that fails is reported; the next sign looks again. */
+  async look(): Promise<void> {
+    try {
+      this.observe(await this.#context.options.store.get(this.taskId));
+    } catch (error) {
+      if (!this.#ended) this.#context.options.reportError(error);
+    }
+  }
+
+  #finish(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#unsubscribe?.();
+    this.#promoteListeners.clear();
+    this.#progressListeners.clear();
+    this.#context.onEnded(this);
+  }
+}
+
+const noInbox: Inbox = Object.freeze({});
+
+function inboxPatch(record: TaskRecord, inputs: Inbox): TaskPatch | undefined {
+  return inputs === (record.inputs ?? noInbox) ? undefined : { inputs, status: inboxStatus(inputs) };
+}
+
+/** An error that says for certain that this attempt may not write. */
+function isRefusal(error: unknown): boolean {
+  return ["task_terminal", "lease_lost", "unknown_task"].some((code) => isLongJobsError(error, code));
+}
+
+/** A handler need not await every call: the signal tells it to stop, so an unread rejection is no crash. */
+function handled<Value>(promise: Promise<Value>): Promise<Value> {
+  promise.catch(ignore);
+  return promise;
+}
+
+function ignore(): void {}

@@ -1,0 +1,48 @@
+import { LongJobsError } from "./longjobs-error.ts";
+
+/** The errors of the engine, each worded once. */
+export const lifecycleErrors = {
+  terminal: (taskId: string, status: string): LongJobsError =>
+    new LongJobsError("task_terminal", `Task ${taskId} is ${status} already; nothing can change it.`),
+
+  leaseLost: (taskId: string): LongJobsError =>
+    new LongJobsError(
+      "lease_lost",
+      `Task ${taskId} is not held by this attempt any more; stop working on it.`,
+    ),
+
+  leaseHeld: (taskId: string): LongJobsError =>
+    new LongJobsError(
+      "lease_lost",
+      `Task ${taskId} is held by another attempt; try again when that one has ended.`,
+      {
+        retryable: true,
+      },
+    ),
+
+  notHeld: (taskId: string): LongJobsError =>
+    new LongJobsError(
+      "lease_lost",
+      `Task ${taskId} is not held by this instance; take it over with acquire() first.`,
+    ),
+
+  cancelled: (taskId: string): LongJobsError =>
+    new LongJobsError("cancelled", `Task ${taskId} is being cancelled; stop working on it.`),
+
+  expired: (taskId: string): LongJobsError =>
+    new LongJobsError("expired", `Task ${taskId} has expired or was removed; stop working on it.`),
+
+  shutdown: (taskId: string): LongJobsError =>
+    new LongJobsError("shutdown", `This instance is shutting down; stop working on task ${taskId}.`, {
+      retryable: true,
+    }),
+
+  requestCancelled: (): LongJobsError =>
+    new LongJobsError(
+      "request_cancelled",
+      "The client went away before it got a task id; nobody could fetch the result.",
+    ),
+
+  closed: (): LongJobsError =>
+    new LongJobsError("store_closed", "This TaskLifecycle is closed; make a new one."),
+};

@@ -1,0 +1,145 @@
+import type { JsonLimits } from "./normalize-json.ts";
+import { defaultJsonLimits } from "./normalize-json.ts";
+import { reportBackgroundError, type ErrorListener } from "./report-error.ts";
+import type { InputRequest, InputResponse } from "./task-record.ts";
+import type { TaskStore } from "./task-store.ts";
+
+/** Options of {@link TaskLifecycle}. */
+export interface TaskLifecycleOptions {
+  /** Where the tasks are kept. The lifecycle never closes it. */
+  readonly store: TaskStore;
+  /** How long a finished task stays readable, in milliseconds; `null` keeps it for ever. @default 24 hours */
+  readonly retentionMs?: number | null;
+  /** The longest retention that a single task may ask for; `null` means no bound. @default 30 days, or `retentionMs` if longer */
+  readonly maxRetentionMs?: number | null;
+  /** The polling interval suggested to clients, in milliseconds; `null` suggests none. @default 1_000 */
+  readonly pollIntervalMs?: number | null;
+  /** How long a lease lasts without a heartbeat, in milliseconds. @default 30_000 */
+  readonly leaseMs?: number;
+  /** How often expired tasks are swept, in milliseconds; `null` never sweeps by itself. @default 60_000 */
+  readonly sweepIntervalMs?: number | null;
+  /** How often the engine looks for itself while somebody waits, in milliseconds. @default 1_000 */
+  readonly waitPollMs?: number;
+  /** Why a question is malformed, or `undefined` when it is well formed. @default accepts any */
+  readonly validateRequest?: (request: InputRequest) => string | undefined;
+  /** Why an answer does not fit its question, or `undefined` when it does. @default accepts any object */
+  readonly validateAnswer?: (request: InputRequest, response: InputResponse) => string | undefined;
+  /** Bounds of every value that comes in. */
+  readonly jsonLimits?: Partial<JsonLimits>;
+  /** Where failures go that no caller waits for. @default the global `reportError`, else the console */
+  readonly onError?: ErrorListener;
+  /** Epoch milliseconds. @default Date.now */
+  readonly now?: () => number;
+  /** Unguessable ids, for tasks, leases and fresh question keys. @default crypto.randomUUID */
+  readonly randomId?: () => string;
+  /** In [0, 1): spreads retries. @default Math.random */
+  readonly random?: () => number;
+}
+
+/** {@link TaskLifecycleOptions} with every default filled in. */
+export interface ResolvedLifecycleOptions {
+  readonly store: TaskStore;
+  readonly retentionMs: number | null;
+  readonly maxRetentionMs: number | null;
+  readonly pollIntervalMs: number | null;
+  readonly leaseMs: number;
+  readonly sweepIntervalMs: number | null;
+  readonly waitPollMs: number;
+  readonly validateRequest: (request: InputRequest) => string | undefined;
+  readonly validateAnswer: (request: InputRequest, response: InputResponse) => string | undefined;
+  readonly jsonLimits: JsonLimits;
+  readonly reportError: ErrorListener;
+  readonly now: () => number;
+  readonly randomId: () => string;
+  readonly random: () => number;
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** Timers count in a signed 32-bit number of milliseconds; a longer delay would fire at once. */
+export const maxTimerMs: number = 2 ** 31 - 1;
+
+/** Checks every option once, when the lifecycle is made. @throws TypeError, RangeError */
+export function resolveLifecycleOptions(options: TaskLifecycleOptions): ResolvedLifecycleOptions {
+  assertStore(options.store);
+  const { onError } = options;
+  const retentionMs = duration("retentionMs", options.retentionMs, dayMs, { nullable: true });
+  const maxRetentionMs = duration("maxRetentionMs", options.maxRetentionMs, defaultMaximum(retentionMs), {
+    nullable: true,
+  });
+  if (maxRetentionMs !== null && (retentionMs ?? Infinity) > maxRetentionMs) {
+    throw new RangeError("retentionMs must not be longer than maxRetentionMs.");
+  }
+  return {
+    store: options.store,
+    retentionMs,
+    maxRetentionMs,
+    pollIntervalMs: duration("pollIntervalMs", options.pollIntervalMs, 1_000, { nullable: true }),
+    leaseMs: duration("leaseMs", options.leaseMs, 30_000, { min: 100, max: maxTimerMs }),
+    sweepIntervalMs: duration("sweepIntervalMs", options.sweepIntervalMs, 60_000, {
+      nullable: true,
+      max: maxTimerMs,
+    }),
+    waitPollMs: duration("waitPollMs", options.waitPollMs, 1_000, { max: maxTimerMs }),
+    validateRequest: options.validateRequest ?? (() => undefined),
+    validateAnswer: options.validateAnswer ?? (() => undefined),
+    jsonLimits: { ...defaultJsonLimits, ...options.jsonLimits },
+    reportError: (error) => reportBackgroundError(error, onError),
+    now: options.now ?? Date.now,
+    randomId: options.randomId ?? (() => crypto.randomUUID()),
+    random: options.random ?? Math.random,
+  };
+}
+
+/** 30 days, unless the author asked for more: an explicit `retentionMs` needs no second option. */
+function defaultMaximum(retentionMs: number | null): number | null {
+  return retentionMs === null ? null : Math.max(30 * dayMs, retentionMs);
+}
+
+interface DurationBounds {
+  readonly nullable?: boolean;
+  readonly min?: number;
+  readonly max?: number;
+}
+
+/** A duration in whole milliseconds; `undefined` gives the fallback, and `null` is allowed where it is said. */
+export function duration(
+  name: string,
+  value: number | null | undefined,
+  fallback: number | null,
+  bounds: DurationBounds & { readonly nullable: true },
+): number | null;
+export function duration(
+  name: string,
+  value: number | null | undefined,
+  fallback: number,
+  bounds?: DurationBounds,
+): number;
+export function duration(
+  name: string,
+  value: number | null | undefined,
+  fallback: number | null,
+  bounds: DurationBounds = {},
+): number | null {
+  if (value === undefined) return fallback;
+  if (value === null && bounds.nullable === true) return null;
+  if (value === null || !Number.isSafeInteger(value)) {
+    throw new TypeError(
+      `${name} must be a whole number of milliseconds${bounds.nullable === true ? " or null" : ""}.`,
+    );
+  }
+  const { min = 1, max = Number.MAX_SAFE_INTEGER } = bounds;
+  if (value < min || value > max)
+    throw new RangeError(`${name} must be between ${min} and ${max} milliseconds.`);
+  return value;
+}
+
+function assertStore(store: TaskStore): void {
+  for (const method of ["create", "get", "update", "sweep", "close"] as const) {
+    if (typeof (store as Partial<TaskStore> | undefined)?.[method] !== "function") {
+      throw new TypeError(
+        `store must have the method ${method}; pass a TaskStore such as new MemoryTaskStore().`,
+      );
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import type { Attempt } from "./attempt.ts";
+import type { JsonObject } from "./json.ts";
+import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
+import { isLongJobsError, LongJobsError } from "./longjobs-error.ts";
+import { normalizeJsonObject } from "./normalize-json.ts";
+import { rejectedOutcome, toToolError, type Outcome } from "./outcome.ts";
+import type { TaskAttempt } from "./task-handle.ts";
+import type { FinalOutcome } from "./terminal-patch.ts";
+import { later } from "./timers.ts";
+
+/** The work of a task: resolves to its result, or to nothing when it has ended the task itself. */
+export type TaskHandler = (task: TaskAttempt) => Promise<JsonObject | void> | JsonObject | void;
+
+/** A store that fails for a moment is asked again soon, one that is down not every moment. */
+const firstRetryMs = 250;
+const maxRetryMs = 30_000;
+
+/**
+ * Runs a handler and writes what becomes of its task, by the table of DESIGN "Signals and outcomes" (see
+ * {@link rejectedOutcome}). Never rejects. A terminal write that the store refuses is reported and repeated
+ * until it stands or the engine closes: a result that took hours is not given up for a store that is down for
+ * minutes. A task that was never recorded stays unrecorded; its outcome is the answer of the call.
+ */
+export async function runHandler(
+  attempt: Attempt,
+  handler: TaskHandler,
+  options: ResolvedLifecycleOptions,
+  closing: AbortSignal,
+): Promise<Outcome> {
+  const outcome = await outcomeOf(attempt, handler, options);
+  if (outcome.status === "abandoned" || !attempt.accepted) {
+    attempt.abandon();
+    return outcome;
+  }
+  return writeOutcome(attempt, outcome, options, closing);
+}
+
+async function outcomeOf(
+  attempt: Attempt,
+  handler: TaskHandler,
+  options: ResolvedLifecycleOptions,
+): Promise<Outcome> {
+  try {
+    const result = await handler(attempt);
+    if (result === undefined && attempt.ended) return { status: "abandoned", reason: undefined };
+    return completed(result, options);
+  } catch (error) {
+    return rejectedOutcome(error, attempt.signal.reason, options.jsonLimits);
+  }
+}
+
+/** A result that cannot be stored ends the task all the same, and says why: it must not stay `working`. */
+function completed(result: unknown, { jsonLimits }: ResolvedLifecycleOptions): Outcome {
+  try {
+    return { status: "completed", result: normalizeJsonObject(result, "result", jsonLimits) };
+  } catch (error) {
+    return { status: "completed", result: toToolError(error, jsonLimits) };
+  }
+}
+
+async function writeOutcome(
+  attempt: Attempt,
+  first: FinalOutcome,
+  options: ResolvedLifecycleOptions,
+  closing: AbortSignal,
+): Promise<Outcome> {
+  let outcome = first;
+  for (let delayMs = firstRetryMs; ; delayMs = Math.min(delayMs * 2, maxRetryMs)) {
+    try {
+      await attempt.end(outcome);
+      return outcome;
+    } catch (error) {
+      if (attempt.ended) return { status: "abandoned", reason: error };
+      if (isLongJobsError(error, "record_too_large")) outcome = tooLarge(outcome, error, options);
+      else options.reportError(error);
+    }
+    if (closing.aborted) {
+      attempt.abandon();
+      return { status: "abandoned", reason: closing.reason };
+    }
+    await pause(delayMs, closing);
+  }
+}
+
+/** What is kept of an outcome that the store refuses for its size: how the task ended, and why that is all. */
+function tooLarge(
+  outcome: FinalOutcome,
+  error: LongJobsError,
+  { jsonLimits }: ResolvedLifecycleOptions,
+): FinalOutcome {
+  if (outcome.status === "failed") {
+    const { code, message } = outcome.error;
+    return {
+      status: "failed",
+      error: { code, message: message.slice(0, 1_000), data: { omitted: error.message } },
+    };
+  }
+  const told = new LongJobsError("record_too_large", `The result was too large to keep. ${error.message}`, {
+    recoveryHint: "Call the tool again and ask for less at a time.",
+    ...(error.partial === undefined ? {} : { partial: error.partial }),
+  });
+  return { status: "completed", result: toToolError(told, jsonLimits) };
+}
+
+async function pause(delayMs: number, closing: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const cancel = later(wake, delayMs);
+    function wake(): void {
+      cancel();
+      closing.removeEventListener("abort", wake);
+      resolve();
+    }
+    closing.addEventListener("abort", wake);
+  });
+}
