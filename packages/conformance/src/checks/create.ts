@@ -1,0 +1,107 @@
+import { defineCheck, type Check } from "../check.ts";
+import { expectEqual, expectRejects } from "../expect.ts";
+import { completedRecord, fullRecord, minimalRecord, resultOfBytes } from "../records.ts";
+
+/** What `create` promises. */
+export const createChecks: readonly Check[] = [
+  defineCheck({
+    id: "create.round-trip",
+    rule: "C1",
+    title: "create() keeps every field of the record",
+    async run(ctx) {
+      const record = fullRecord();
+      await ctx.store.create(record);
+      await ctx.expectStored(record, "The record after create()");
+    },
+  }),
+  defineCheck({
+    id: "create.adds-nothing",
+    rule: "C1",
+    title: "create() adds no field to a record that has only the required ones",
+    async run(ctx) {
+      const record = minimalRecord();
+      await ctx.store.create(record);
+      await ctx.expectStored(record, "The record after create()");
+    },
+  }),
+  defineCheck({
+    id: "create.keeps-unknown-fields",
+    rule: "C1",
+    title: "create() keeps fields that a later version of the contract may add",
+    async run(ctx) {
+      const record = { ...minimalRecord(), laterField: { nested: [1, "two", null] } };
+      await ctx.store.create(record);
+      await ctx.expectStored(record, "The record after create()");
+    },
+  }),
+  defineCheck({
+    id: "create.existing-id-rejects",
+    rule: "C2",
+    title: "create() with the id of a task that lives rejects with task_exists, whatever its status",
+    async run({ store }) {
+      for (const existing of [minimalRecord(), completedRecord({ taskId: "task-2" })]) {
+        await store.create(existing);
+        const again = minimalRecord({ taskId: existing.taskId, version: 7 });
+        await expectRejects(() => store.create(again), "task_exists", "create() with a taken id");
+      }
+    },
+  }),
+  defineCheck({
+    id: "create.existing-id-changes-nothing",
+    rule: "C2",
+    title: "create() with a taken id leaves the record that has it as it was",
+    async run(ctx) {
+      const record = minimalRecord({ statusMessage: "first" });
+      await ctx.store.create(record);
+      await ctx.store.create(minimalRecord({ version: 7, statusMessage: "second" })).catch(() => undefined);
+      await ctx.expectStored(record, "The record after a second create()");
+    },
+  }),
+  defineCheck({
+    id: "create.copies-the-record",
+    rule: "C6",
+    title: "changing an object after it was given to create() changes nothing in the store",
+    async run(ctx) {
+      const checkpoint = { value: { page: 1 }, asked: {} };
+      const record = minimalRecord({ checkpoint });
+      await ctx.store.create(record);
+      checkpoint.value.page = 2;
+      await ctx.expectStored(
+        { ...record, checkpoint: { value: { page: 1 }, asked: {} } },
+        "The record after the caller changed its own object",
+      );
+    },
+  }),
+  defineCheck({
+    id: "create.keeps-any-version",
+    rule: "C12",
+    title: "create() keeps the version it is given: 0, 1, and the largest 31-bit number",
+    async run(ctx) {
+      for (const version of [0, 1, 2 ** 31 - 1]) {
+        const record = minimalRecord({ taskId: `task-${version}`, version });
+        await ctx.store.create(record);
+        await ctx.expectStored(record, `The record created at version ${version}`);
+      }
+    },
+  }),
+  defineCheck({
+    id: "create.too-large-rejects",
+    rule: "C20",
+    title: "create() of a record beyond the limit rejects with record_too_large and creates nothing",
+    async run({ store, maxRecordBytes }) {
+      const record = completedRecord({ result: resultOfBytes(maxRecordBytes + 1) });
+      await expectRejects(() => store.create(record), "record_too_large", "create() beyond the limit");
+      expectEqual(await store.get("task-1"), undefined, "The record after a refused create()");
+    },
+  }),
+  defineCheck({
+    id: "create.large-is-kept",
+    rule: "C20",
+    title: "create() keeps a record of three quarters of the limit",
+    async run(ctx) {
+      const record = completedRecord({ result: resultOfBytes(ctx.maxRecordBytes * 0.75) });
+      await ctx.store.create(record);
+      await ctx.expectStored(record, "The large record");
+    },
+  }),
+];

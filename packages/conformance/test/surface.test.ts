@@ -1,0 +1,21 @@
+import { readFile } from "node:fs/promises";
+
+import { expect, test } from "vitest";
+
+test("the surface is what was decided: a red pin needs a decision and a changeset", async () => {
+  expect(Object.keys(await import("../src/index.ts")).toSorted()).toEqual([
+    "TaskHistory",
+    "checkTaskStore",
+    "conformanceChecks",
+    "faultyTaskStore",
+    "findHistoryFaults",
+    "runTaskStoreConformance",
+  ]);
+});
+
+test("the package has one entry", async () => {
+  const manifest = JSON.parse(await readFile(new URL("../package.json", import.meta.url), "utf8")) as {
+    exports: Record<string, unknown>;
+  };
+  expect(Object.keys(manifest.exports)).toEqual([".", "./package.json"]);
+});
