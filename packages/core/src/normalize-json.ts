@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "./json.ts";
-import { LongJobsError } from "./longjobs-error.ts";
+import { isLongJobsError, LongJobsError } from "./longjobs-error.ts";
 
 /** Bounds that {@link normalizeJson} enforces. */
 export interface JsonLimits {
@@ -18,14 +18,24 @@ export const defaultJsonLimits: JsonLimits = {
   maxBytes: 8 * 1024 * 1024,
 };
 
-/** Roots that came out of this module: already plain and frozen, so they are never walked or copied again. */
-const normalized = new WeakSet<object>();
+/** What a value counts against {@link JsonLimits}. */
+interface Weight {
+  depth: number;
+  keys: number;
+  bytes: number;
+}
+
+/**
+ * Roots that came out of this module: already plain and frozen, so they are never walked or copied again.
+ * Where one is used inside of another value its weight counts, so that no limit is passed in small steps.
+ */
+const normalized = new WeakMap<object, Readonly<Weight>>();
 
 /**
  * Turns `value` into plain, deeply frozen JSON, once, at the border. The input is never changed or kept.
  *
  * `-0` becomes `0`. `undefined`, functions, symbols, BigInt, non-finite numbers, cycles and objects with a
- * prototype of their own (`Date`, `Map`, class instances) are refused; `__proto__`, integer-like keys, NUL and
+ * prototype of their own (`Date`, `Map`, class instances, subclassed arrays) are refused; `__proto__`, integer-like keys, NUL and
  * lone surrogates survive.
  *
  * @param subject - What the value is, for the error message, such as `"result"`.
@@ -36,16 +46,25 @@ export function normalizeJson(
   subject: string,
   limits: JsonLimits = defaultJsonLimits,
 ): JsonValue {
-  const budget = { keys: limits.maxKeys, bytes: limits.maxBytes, maxDepth: limits.maxDepth, limits };
-  const copy = copyJson(value, subject, 0, budget);
-  if (isContainer(copy)) normalized.add(copy);
+  const budget: Budget = { limits, depth: 0, keys: 0, bytes: 0 };
+  let copy: JsonValue;
+  try {
+    copy = copyJson(value, subject, 0, budget);
+  } catch (error) {
+    if (isLongJobsError(error)) throw error;
+    // A getter or a proxy of the caller's threw.
+    throw invalidJson(subject, "cannot be read", error);
+  }
+  if (isContainer(copy))
+    normalized.set(copy, { depth: budget.depth, keys: budget.keys, bytes: budget.bytes });
   return copy;
 }
 
 /** {@link normalizeJson} for a value that must be an object. */
 export function normalizeJsonObject(value: unknown, subject: string, limits?: JsonLimits): JsonObject {
-  if (!isContainer(value) || Array.isArray(value)) throw invalidJson(subject, "is not a JSON object");
-  return normalizeJson(value, subject, limits) as JsonObject;
+  const kept = isContainer(value) ? normalizeJson(value, subject, limits) : undefined;
+  if (kept === undefined || Array.isArray(kept)) throw invalidJson(subject, "is not a JSON object");
+  return kept as JsonObject;
 }
 
 /**
@@ -53,16 +72,12 @@ export function normalizeJsonObject(value: unknown, subject: string, limits?: Js
  * result of `JSON.parse`.
  */
 export function freezeParsedJson<T>(value: T): T {
-  if (!isContainer(value)) return value;
-  freezeDeep(value);
-  normalized.add(value);
+  if (isContainer(value)) normalized.set(value, freezeDeep(value));
   return value;
 }
 
-interface Budget {
-  keys: number;
-  bytes: number;
-  readonly maxDepth: number;
+/** What has been spent, and what there is. `depth` is the deepest level so far. */
+interface Budget extends Weight {
   readonly limits: JsonLimits;
 }
 
@@ -78,13 +93,7 @@ function copyJson(value: unknown, path: string, depth: number, budget: Budget): 
       return value === 0 ? 0 : value;
     case "object":
       if (value === null) return null;
-      if (normalized.has(value)) return value as JsonValue;
-      if (depth >= budget.maxDepth) {
-        throw invalidJson(path, `is nested deeper than ${budget.maxDepth} levels, or contains itself`);
-      }
-      return Array.isArray(value)
-        ? copyArray(value, path, depth, budget)
-        : copyObject(value, path, depth, budget);
+      return copyContainer(value, path, depth, budget);
     case "undefined":
     case "function":
     case "symbol":
@@ -94,8 +103,23 @@ function copyJson(value: unknown, path: string, depth: number, budget: Budget): 
   }
 }
 
+function copyContainer(value: object, path: string, depth: number, budget: Budget): JsonValue {
+  const known = normalized.get(value);
+  spendDepth(depth + (known?.depth ?? 1), path, budget);
+  if (known === undefined) {
+    return Array.isArray(value)
+      ? copyArray(value, path, depth, budget)
+      : copyObject(value, path, depth, budget);
+  }
+  spendKeys(known.keys, path, budget);
+  spendBytes(known.bytes, path, budget);
+  return value as JsonValue;
+}
+
 function copyArray(value: readonly unknown[], path: string, depth: number, budget: Budget): JsonValue {
-  spendKeys(value.length, path, budget);
+  // An array of another realm has an Array.prototype that is not ours; that of a subclass is one step further.
+  if (prototypeSteps(value) !== 2) throw invalidJson(path, "is not a plain array");
+  spendContainer(value.length, path, budget);
   const copy: JsonValue[] = [];
   for (let index = 0; index < value.length; index += 1) {
     copy.push(copyJson(value[index], `${path}[${index}]`, depth + 1, budget));
@@ -104,13 +128,10 @@ function copyArray(value: readonly unknown[], path: string, depth: number, budge
 }
 
 function copyObject(value: object, path: string, depth: number, budget: Budget): JsonObject {
-  const prototype: unknown = Object.getPrototypeOf(value);
   // A plain object of another realm has a root prototype that is not ours: a root prototype is enough.
-  if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
-    throw invalidJson(path, "is not a plain object");
-  }
+  if (prototypeSteps(value) > 1) throw invalidJson(path, "is not a plain object");
   const keys = Object.keys(value);
-  spendKeys(keys.length, path, budget);
+  spendContainer(keys.length, path, budget);
   const copy: Record<string, JsonValue> = {};
   for (const key of keys) {
     spendBytes(key.length + 3, path, budget);
@@ -128,28 +149,70 @@ function copyObject(value: object, path: string, depth: number, budget: Budget):
   return Object.freeze(copy);
 }
 
+function spendDepth(depth: number, path: string, budget: Budget): void {
+  const { maxDepth } = budget.limits;
+  if (depth > maxDepth) {
+    throw invalidJson(path, `is nested deeper than ${maxDepth} levels, or contains itself`);
+  }
+  budget.depth = Math.max(budget.depth, depth);
+}
+
+/** Brackets and commas, and what stands between them. */
+function spendContainer(length: number, path: string, budget: Budget): void {
+  spendBytes(2 + length, path, budget);
+  spendKeys(length, path, budget);
+}
+
 function spendKeys(count: number, path: string, budget: Budget): void {
-  budget.keys -= count;
-  spendBytes(2 + count, path, budget);
-  if (budget.keys < 0) throw invalidJson(path, `has more than ${budget.limits.maxKeys} keys and elements`);
+  budget.keys += count;
+  const { maxKeys } = budget.limits;
+  if (budget.keys > maxKeys) throw invalidJson(path, `has more than ${maxKeys} keys and elements`);
 }
 
 function spendBytes(count: number, path: string, budget: Budget): void {
-  budget.bytes -= count;
-  if (budget.bytes < 0) {
-    throw new LongJobsError(
-      "record_too_large",
-      `${rootOf(path)} is larger than ${budget.limits.maxBytes} bytes.`,
-      {
-        param: rootOf(path),
-      },
-    );
+  budget.bytes += count;
+  const { maxBytes } = budget.limits;
+  if (budget.bytes > maxBytes) {
+    const subject = rootOf(path);
+    throw new LongJobsError("record_too_large", `${subject} is larger than ${maxBytes} bytes.`, {
+      param: subject,
+    });
   }
 }
 
-function freezeDeep(value: object): void {
-  for (const member of Object.values(value)) if (isContainer(member)) freezeDeep(member);
-  Object.freeze(value);
+/** Level by level, without recursion: `JSON.parse` nests deeper than a call stack reaches. */
+function freezeDeep(root: object): Weight {
+  const weight: Weight = { depth: 0, keys: 0, bytes: 0 };
+  for (let level = [root]; level.length > 0; weight.depth += 1) {
+    const below: object[] = [];
+    for (const container of level) {
+      const members: unknown[] = Array.isArray(container) ? container : Object.values(container);
+      weight.keys += members.length;
+      weight.bytes += 2 + members.length + (members === container ? 0 : keyBytes(container));
+      for (const member of members) {
+        if (isContainer(member)) below.push(member);
+        else if (typeof member === "string") weight.bytes += member.length + 2;
+      }
+      Object.freeze(container);
+    }
+    level = below;
+  }
+  return weight;
+}
+
+function keyBytes(container: object): number {
+  return Object.keys(container).reduce((bytes, key) => bytes + key.length + 3, 0);
+}
+
+/** How many prototypes there are above a value. */
+function prototypeSteps(value: object): number {
+  let steps = 0;
+  let prototype: unknown = Object.getPrototypeOf(value);
+  while (prototype !== null) {
+    steps += 1;
+    prototype = Object.getPrototypeOf(prototype);
+  }
+  return steps;
 }
 
 function isContainer(value: unknown): value is object {
@@ -161,9 +224,10 @@ function rootOf(path: string): string {
 }
 
 /** The path is cut: a hostile document could make it as long as itself. */
-function invalidJson(path: string, fault: string): LongJobsError {
+function invalidJson(path: string, fault: string, cause?: unknown): LongJobsError {
   const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path;
   return new LongJobsError("invalid_json", `${shown} ${fault}; only plain JSON can be stored.`, {
     param: shown,
+    cause,
   });
 }
