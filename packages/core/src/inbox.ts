@@ -121,7 +121,7 @@ function askAgain(
     wireKey === key ? { ...entry, state: "superseded" } : { ...bare, state: "superseded" };
   const again: InboxEntry = {
     fingerprint: entry.fingerprint,
-    ...(original === undefined ? {} : { request: withReason(original, reason) }),
+    ...(original === undefined ? {} : { request: repeatRequest(original, reason) }),
     state: "open",
     attempt: entry.attempt,
     replaces: key,
@@ -132,8 +132,8 @@ function askAgain(
   ]);
 }
 
-/** Elicitations carry a message for the person; the other kinds have no place for a reason. */
-function withReason(request: InputRequest, reason: string): InputRequest {
+/** The request to ask again after a bad answer. Elicitations carry a message for the person; the other kinds have no place for a reason. */
+export function repeatRequest(request: InputRequest, reason: string): InputRequest {
   const message = request.params?.["message"];
   if (typeof message !== "string") return request;
   return {

@@ -1,5 +1,6 @@
 // Everything listed here is public API.
 export { canonicalJson, fingerprintJson, jsonEquals } from "./canonical-json.ts";
+export { repeatRequest } from "./inbox.ts";
 export type { JsonObject, JsonValue } from "./json.ts";
 export { isLongJobsError, LongJobsError, longJobsErrorCodes } from "./longjobs-error.ts";
 export type { LongJobsErrorCode, LongJobsErrorOptions, RepairableError } from "./longjobs-error.ts";

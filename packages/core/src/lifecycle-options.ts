@@ -62,6 +62,7 @@ export const maxTimerMs: number = 2 ** 31 - 1;
 /** Checks every option once, when the lifecycle is made. @throws TypeError, RangeError */
 export function resolveLifecycleOptions(options: TaskLifecycleOptions): ResolvedLifecycleOptions {
   assertStore(options.store);
+  assertFunctions(options);
   const { onError } = options;
   const retentionMs = duration("retentionMs", options.retentionMs, dayMs, { nullable: true });
   const maxRetentionMs = duration("maxRetentionMs", options.maxRetentionMs, defaultMaximum(retentionMs), {
@@ -83,12 +84,26 @@ export function resolveLifecycleOptions(options: TaskLifecycleOptions): Resolved
     waitPollMs: duration("waitPollMs", options.waitPollMs, 1_000, { max: maxTimerMs }),
     validateRequest: options.validateRequest ?? (() => undefined),
     validateAnswer: options.validateAnswer ?? (() => undefined),
-    jsonLimits: { ...defaultJsonLimits, ...options.jsonLimits },
+    jsonLimits: resolveJsonLimits(options.jsonLimits),
     reportError: (error) => reportBackgroundError(error, onError),
     now: options.now ?? Date.now,
     randomId: options.randomId ?? (() => crypto.randomUUID()),
     random: options.random ?? Math.random,
   };
+}
+
+function resolveJsonLimits(wished: Partial<JsonLimits> = {}): JsonLimits {
+  return {
+    maxDepth: wholeNumber("jsonLimits.maxDepth", wished.maxDepth ?? defaultJsonLimits.maxDepth),
+    maxKeys: wholeNumber("jsonLimits.maxKeys", wished.maxKeys ?? defaultJsonLimits.maxKeys),
+    maxBytes: wholeNumber("jsonLimits.maxBytes", wished.maxBytes ?? defaultJsonLimits.maxBytes),
+  };
+}
+
+function wholeNumber(name: string, value: number): number {
+  if (!Number.isSafeInteger(value)) throw new TypeError(`${name} must be a whole number.`);
+  if (value < 1) throw new RangeError(`${name} must be at least 1.`);
+  return value;
 }
 
 /** 30 days, unless the author asked for more: an explicit `retentionMs` needs no second option. */
@@ -132,6 +147,24 @@ export function duration(
   if (value < min || value > max)
     throw new RangeError(`${name} must be between ${min} and ${max} milliseconds.`);
   return value;
+}
+
+const functionOptions = [
+  "validateRequest",
+  "validateAnswer",
+  "onError",
+  "now",
+  "randomId",
+  "random",
+] as const;
+
+function assertFunctions(options: TaskLifecycleOptions): void {
+  for (const name of functionOptions) {
+    const given: unknown = options[name];
+    if (given !== undefined && typeof given !== "function") {
+      throw new TypeError(`${name} must be a function.`);
+    }
+  }
 }
 
 function assertStore(store: TaskStore): void {

@@ -54,6 +54,8 @@ export interface TaskHandle {
 export interface TaskAttempt extends TaskHandle {
   /** True once the task is in the store. */
   readonly recorded: boolean;
+  /** True when this attempt can write no more. */
+  readonly ended: boolean;
   /** What was last said about progress, recorded or not. */
   readonly lastProgress: TaskProgress | undefined;
   /**

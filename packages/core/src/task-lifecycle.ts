@@ -3,7 +3,7 @@ import { draftTask, type CreateTaskOptions } from "./draft-task.ts";
 import { HeldAttempts } from "./held-attempts.ts";
 import { acceptAnswers, inboxStatus, withdrawQuestions } from "./inbox.ts";
 import { lifecycleErrors } from "./lifecycle-errors.ts";
-import { duration, resolveLifecycleOptions } from "./lifecycle-options.ts";
+import { duration, maxTimerMs, resolveLifecycleOptions } from "./lifecycle-options.ts";
 import type { ResolvedLifecycleOptions, TaskLifecycleOptions } from "./lifecycle-options.ts";
 import { interruptedError, isOwnerGone, liveOwners } from "./orphan.ts";
 import type { Outcome } from "./outcome.ts";
@@ -208,7 +208,7 @@ export class TaskLifecycle {
    * @throws `unknown_task`; the reason of `signal`.
    */
   async waitForChange(taskId: string, options: WaitForChangeOptions = {}): Promise<DetailedTask> {
-    const timeoutMs = duration("timeoutMs", options.timeoutMs, 30_000, { min: 0, max: 2 ** 31 - 1 });
+    const timeoutMs = duration("timeoutMs", options.timeoutMs, 30_000, { min: 0, max: maxTimerMs });
     const first = await this.#answerable(taskId, options);
     const timeUp = new AbortController();
     const cancelTimer = later(() => timeUp.abort(timedOut), timeoutMs);
@@ -251,13 +251,15 @@ export class TaskLifecycle {
   /**
    * Stops: no new work; running handlers may finish for `drainMs`, then their signals are aborted with
    * `shutdown`, and they are waited for `graceMs` more. The store stays open: its owner closes it. Idempotent.
+   *
+   * @throws TypeError, RangeError for times that are none; nothing is closed then.
    */
-  close({
-    drainMs = 0,
-    graceMs = 5_000,
-  }: { readonly drainMs?: number; readonly graceMs?: number } = {}): Promise<void> {
+  async close(times: { readonly drainMs?: number; readonly graceMs?: number } = {}): Promise<void> {
+    const bounds = { min: 0, max: maxTimerMs };
+    const drainMs = duration("drainMs", times.drainMs, 0, bounds);
+    const graceMs = duration("graceMs", times.graceMs, 5_000, bounds);
     this.#closed ??= this.#close(drainMs, graceMs);
-    return this.#closed;
+    await this.#closed;
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,2 +1,14 @@
 // Everything listed here is public API.
-export {};
+export { createTasks } from "./create-tasks.ts";
+export type { AttachableServer, Tasks, TasksOptions } from "./create-tasks.ts";
+export type { ScopeOption } from "./scope.ts";
+export type { SchemaOutput, StandardSchema, ToolSchema } from "./standard-schema.ts";
+export type {
+  Prepared,
+  PrepareRequest,
+  TaskToolConfig,
+  ToolHandler,
+  ToolResult,
+  ToolTask,
+} from "./tool-config.ts";
+export { withTasks } from "./with-tasks.ts";

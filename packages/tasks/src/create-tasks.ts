@@ -1,0 +1,152 @@
+import { reportBackgroundError, TaskLifecycle, type TaskLifecycleOptions } from "@longjobs/core";
+import { tellError } from "./json-rpc-error.ts";
+import { RequestStates } from "./request-state.ts";
+import { resolveScopeOption, type ScopeOption } from "./scope.ts";
+import { attachV2, type McpServerV2 } from "./seam-v2.ts";
+import { serveToolCall } from "./serve-tool-call.ts";
+import type { SchemaOutput, ToolSchema } from "./standard-schema.ts";
+import { TaskMethods } from "./task-methods.ts";
+import { resolveTaskTool } from "./tool-config.ts";
+import type { AnyToolConfig, TaskTool, TaskToolConfig, ToolHandler } from "./tool-config.ts";
+import { AnswerValidator, findRequestFault } from "./validate-input.ts";
+
+/** Options of {@link createTasks}: those of the engine, and whose tasks they are. */
+export interface TasksOptions extends Omit<TaskLifecycleOptions, "validateRequest" | "validateAnswer"> {
+  /**
+   * Whose task a call is about. `null`: everyone who can reach the server shares its tasks.
+   * @default over HTTP `clientId`, `extra.iss` and `extra.sub` of the auth info together, all required; one user elsewhere
+   */
+  readonly scope?: ScopeOption;
+  /**
+   * Signs what clients carry through `prepare`; at least 32 characters, the same on every instance.
+   * @default random: a round that began before a restart is asked for anew
+   */
+  readonly requestStateSecret?: string;
+}
+
+/** A server that longjobs can be attached to: `McpServer` of `@modelcontextprotocol/server`. */
+export type AttachableServer = McpServerV2;
+
+/** Durable tasks for any number of servers over one store. */
+export interface Tasks {
+  /** The engine itself: create tasks without a tool, listen to changes, wait. */
+  readonly lifecycle: TaskLifecycle;
+  /**
+   * Registers a tool whose calls survive: on every server that is attached, and on every one that will be.
+   *
+   * @throws TypeError, RangeError for its configuration; Error for a name that is taken.
+   */
+  taskTool<
+    const Input extends ToolSchema | undefined = undefined,
+    const Output extends ToolSchema | undefined = undefined,
+  >(
+    name: string,
+    config: TaskToolConfig<Input, Output>,
+    handler: ToolHandler<SchemaOutput<Input>>,
+  ): void;
+  /** Serves tasks through a server. Call it before the server connects; in a factory, once per instance. */
+  attach(server: AttachableServer): void;
+  /** Counts of what is held in memory. */
+  stats(): TaskLifecycle["stats"];
+  /** Ends running handlers as `TaskLifecycle.close` does. The store stays open. */
+  close(options?: { readonly drainMs?: number; readonly graceMs?: number }): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Makes durable tasks over a store: one object per store and process. Register tools once with
+ * {@link Tasks.taskTool}, and attach every server instance with {@link Tasks.attach}.
+ */
+export function createTasks(options: TasksOptions): Tasks {
+  const { scope, requestStateSecret, ...engine } = options;
+  if (requestStateSecret !== undefined && requestStateSecret.length < 32) {
+    throw new RangeError("requestStateSecret must have at least 32 characters.");
+  }
+  const answers = new AnswerValidator();
+  const lifecycle = new TaskLifecycle({
+    ...engine,
+    validateRequest: findRequestFault,
+    validateAnswer: (request, response) => answers.findFault(request, response),
+  });
+  const resolveScope = resolveScopeOption(scope);
+  const states = new RequestStates(requestStateSecret ?? randomSecret(), options.now ?? Date.now);
+  const serveContext = { lifecycle, resolveScope, states, answers };
+  const tell = (error: unknown): Error =>
+    tellError(error, (fault) => reportBackgroundError(fault, options.onError));
+  const seam = {
+    methods: new TaskMethods({ lifecycle, resolveScope, tellError: tell }),
+    tellError: tell,
+    serve: (tool: TaskTool, args: unknown, call: Parameters<typeof serveToolCall>[2]) =>
+      serveToolCall(tool, args, call, serveContext),
+    useValidator: (validator: Parameters<AnswerValidator["use"]>[0]) => answers.use(validator),
+  };
+  return new AttachedTasks(lifecycle, (server) => attachV2(server, seam));
+}
+
+type RegisterTool = (tool: TaskTool) => void;
+
+class AttachedTasks implements Tasks {
+  readonly lifecycle: TaskLifecycle;
+  readonly #attachTo: (server: AttachableServer) => RegisterTool;
+  readonly #tools = new Map<string, TaskTool>();
+  readonly #servers = new LiveServers();
+
+  constructor(lifecycle: TaskLifecycle, attachTo: (server: AttachableServer) => RegisterTool) {
+    this.lifecycle = lifecycle;
+    this.#attachTo = attachTo;
+  }
+
+  taskTool(name: string, config: AnyToolConfig, handler: ToolHandler<never>): void {
+    if (this.#tools.has(name)) throw new Error(`The task tool ${name} is registered already.`);
+    const tool = resolveTaskTool(name, config, handler);
+    for (const register of this.#servers.all()) register(tool);
+    this.#tools.set(name, tool);
+  }
+
+  attach(server: AttachableServer): void {
+    const register = this.#attachTo(server);
+    for (const tool of this.#tools.values()) register(tool);
+    this.#servers.add(server, register);
+  }
+
+  stats(): TaskLifecycle["stats"] {
+    return this.lifecycle.stats;
+  }
+
+  close(options?: { readonly drainMs?: number; readonly graceMs?: number }): Promise<void> {
+    return this.lifecycle.close(options);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/**
+ * The servers that tools registered later still have to reach. Held weakly: over HTTP each request has a
+ * server of its own, and nothing tells when it is done with.
+ */
+class LiveServers {
+  readonly #registers = new WeakMap<object, RegisterTool>();
+  #servers: WeakRef<object>[] = [];
+  #pruneAt = 64;
+
+  add(server: object, register: RegisterTool): void {
+    this.#registers.set(server, register);
+    this.#servers.push(new WeakRef(server));
+    if (this.#servers.length < this.#pruneAt) return;
+    this.#servers = this.#servers.filter((reference) => reference.deref() !== undefined);
+    // Twice what is alive: the next look costs no more per server than this one.
+    this.#pruneAt = Math.max(64, this.#servers.length * 2);
+  }
+
+  all(): RegisterTool[] {
+    return this.#servers.flatMap((reference) => this.#registers.get(reference.deref() ?? {}) ?? []);
+  }
+}
+
+function randomSecret(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(32)), (byte) =>
+    byte.toString(16).padStart(2, "0"),
+  ).join("");
+}

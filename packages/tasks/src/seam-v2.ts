@@ -1,0 +1,270 @@
+/*
+ * The one file that knows the TypeScript SDK v2 (`@modelcontextprotocol/server` from 2.3).
+ *
+ * Tools are registered with the SDK's own `registerTool`, so that it checks arguments, lists them and serves
+ * multi-round-trip input. Our callback runs the whole call. Two things cannot leave a callback, a task handle
+ * and a JSON-RPC error: both wait in a slot, and the raw `tools/call` entry, which stands in front of the
+ * SDK's own handler, puts them in the place of what the SDK made of them. The raw entry lives in a private map of
+ * the SDK; where that map is missing, `attach` says so.
+ */
+import { normalizeJson, readRequestContext, TASKS_EXTENSION_ID } from "@longjobs/core";
+import type { InputResponse, JsonObject, TaskProgress } from "@longjobs/core";
+import { jsonRpcError, rpcCode } from "./json-rpc-error.ts";
+import type { Served } from "./serve-tool-call.ts";
+import type { StandardResult, StandardSchema } from "./standard-schema.ts";
+import type { TaskAnswers, TaskCaller, TaskMethods } from "./task-methods.ts";
+import { toCreateTaskResult } from "./task-wire.ts";
+import type { ToolCall } from "./tool-call.ts";
+import type { TaskTool } from "./tool-config.ts";
+import type { JsonSchemaValidator } from "./validate-input.ts";
+
+/** A `McpServer` of SDK v2, as far as it is used here. */
+export interface McpServerV2 {
+  readonly server: object;
+  registerTool(...args: never[]): unknown;
+}
+
+/** What the seam needs of longjobs. */
+export interface SeamContext {
+  readonly methods: TaskMethods;
+  readonly serve: (tool: TaskTool, args: unknown, call: ToolCall) => Promise<Served>;
+  /** The error as the client is told it; a fault of the server is reported on the way. */
+  readonly tellError: (error: unknown) => Error;
+  readonly useValidator: (validator: JsonSchemaValidator) => void;
+}
+
+/** The private and generic parts of the SDK that are reached for here. */
+interface V2Internals {
+  readonly server: {
+    readonly _requestHandlers?: Map<string, RawHandler>;
+    readonly _jsonSchemaValidator?: JsonSchemaValidator;
+    readonly transport?: { readonly constructor: { readonly name: string } };
+    assertCanSetRequestHandler(method: string): void;
+    getNegotiatedProtocolVersion(): string | undefined;
+    registerCapabilities(capabilities: object): void;
+    setRequestHandler(
+      method: string,
+      schemas: { readonly params: StandardSchema<TaskParams> },
+      handler: (params: TaskParams, ctx: V2Context) => Promise<JsonObject>,
+    ): void;
+  };
+  isConnected(): boolean;
+  registerTool(
+    name: string,
+    config: object,
+    callback: (...args: unknown[]) => Promise<unknown>,
+  ): RegisteredTool;
+}
+
+interface RegisteredTool {
+  readonly outputSchema?: StandardSchema;
+  remove(): void;
+}
+
+type RawHandler = (request: RawRequest, ctx: V2Context) => Promise<unknown>;
+
+interface RawRequest {
+  readonly params?: { readonly arguments?: unknown };
+}
+
+interface V2Context {
+  readonly mcpReq: {
+    readonly _meta?: { readonly progressToken?: string | number };
+    readonly envelope?: { readonly [key: string]: unknown };
+    readonly inputResponses?: { readonly [key: string]: InputResponse };
+    readonly droppedInputResponseKeys?: readonly string[];
+    readonly signal: AbortSignal;
+    requestState(): unknown;
+    notify(notification: object): Promise<void>;
+  };
+}
+
+interface TaskParams {
+  readonly taskId?: unknown;
+}
+
+/** What one call carries past the SDK's own handler. */
+interface Slot {
+  readonly rawArguments: unknown;
+  task?: JsonObject;
+  error?: Error;
+}
+
+const clientCapabilitiesKey = "io.modelcontextprotocol/clientCapabilities";
+const taskRevision = "2026-07-28";
+
+/** Keyed by the request's signal: the only object that is the same in the raw entry and in the callback. */
+const slots = new WeakMap<AbortSignal, Slot>();
+const attached = new WeakSet<object>();
+
+/**
+ * Puts longjobs in front of a server, before it connects: the capability, the three task methods, and the raw
+ * `tools/call` entry. The returned function registers a task tool there.
+ *
+ * @throws Error when the server is connected or attached already, or when the SDK is not one that is known.
+ */
+export function attachV2(server: McpServerV2, context: SeamContext): (tool: TaskTool) => void {
+  const mcp = server as unknown as V2Internals;
+  assertAttachable(mcp);
+  for (const method of ["tasks/get", "tasks/update", "tasks/cancel"])
+    mcp.server.assertCanSetRequestHandler(method);
+  const handlers = forceToolHandlers(mcp);
+  attached.add(mcp);
+  mcp.server.registerCapabilities({ extensions: { [TASKS_EXTENSION_ID]: {} } });
+  serveTaskMethods(mcp, context.methods);
+  standInFront(handlers);
+  if (mcp.server._jsonSchemaValidator !== undefined) context.useValidator(mcp.server._jsonSchemaValidator);
+  return (tool) => registerTaskTool(mcp, tool, context);
+}
+
+function assertAttachable(mcp: V2Internals): void {
+  if (attached.has(mcp)) throw new Error("longjobs is attached to this server already.");
+  if (mcp.isConnected()) throw new Error("Attach longjobs before the server connects.");
+}
+
+/** The SDK makes its tool handlers with the first tool; a tool that comes and goes makes them now. */
+function forceToolHandlers(mcp: V2Internals): Map<string, RawHandler> {
+  const handlers = mcp.server._requestHandlers;
+  if (!(handlers instanceof Map)) throw unknownSdk();
+  if (!handlers.has("tools/call"))
+    mcp.registerTool("longjobs_probe", {}, async () => ({ content: [] })).remove();
+  if (!handlers.has("tools/call")) throw unknownSdk();
+  return handlers;
+}
+
+function unknownSdk(): Error {
+  return new Error(
+    "This version of @modelcontextprotocol/server is not supported: its request handlers were not found. " +
+      "Use 2.3 or later, or a newer version of @longjobs/tasks.",
+  );
+}
+
+function standInFront(handlers: Map<string, RawHandler>): void {
+  const inner = handlers.get("tools/call");
+  if (inner === undefined) throw unknownSdk();
+  handlers.set("tools/call", async (request, ctx) => {
+    const slot: Slot = { rawArguments: request.params?.arguments };
+    slots.set(ctx.mcpReq.signal, slot);
+    const result = await inner(request, ctx);
+    if (slot.error !== undefined) throw slot.error;
+    return slot.task ?? result;
+  });
+}
+
+function registerTaskTool(mcp: V2Internals, tool: TaskTool, context: SeamContext): void {
+  const { title, description, inputSchema, outputSchema, annotations, _meta } = tool.config;
+  const config = { title, description, inputSchema, outputSchema, annotations, _meta };
+  const present = Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
+  const registered = mcp.registerTool(tool.name, present, async (...received) => {
+    // With an input schema the SDK calls back with (arguments, ctx), without one with (ctx).
+    const ctx = received.at(-1) as V2Context;
+    const args = received.length === 2 ? received[0] : {};
+    const slot = slots.get(ctx.mcpReq.signal);
+    if (slot === undefined) throw new Error("The raw tools/call entry of longjobs was replaced.");
+    try {
+      const call = toToolCall(mcp, ctx, slot, registered.outputSchema);
+      return toCallbackResult(await context.serve(tool, args, call), slot);
+    } catch (error) {
+      slot.error = context.tellError(error);
+      throw slot.error;
+    }
+  });
+}
+
+/** What the SDK's own handler gets to see. It checks and sends plain results and questions itself. */
+function toCallbackResult(served: Served, slot: Slot): object {
+  if (served.kind === "result") return served.result;
+  if (served.kind === "input_required") {
+    const { inputRequests, requestState } = served;
+    return { resultType: "input_required", inputRequests, requestState };
+  }
+  slot.task = toCreateTaskResult(served.view);
+  // An error result is the one kind that the SDK does not check against an outputSchema.
+  return { content: [], isError: true };
+}
+
+function toToolCall(
+  mcp: V2Internals,
+  ctx: V2Context,
+  slot: Slot,
+  outputSchema: StandardSchema | undefined,
+): ToolCall {
+  const { mcpReq } = ctx;
+  const caller = toCaller(mcp, ctx);
+  const capabilities = mcpReq.envelope?.[clientCapabilitiesKey] as JsonObject | undefined;
+  const requestState = mcpReq.requestState();
+  const sendProgress = progressSender(ctx);
+  return {
+    ...caller,
+    client: {
+      era: mcp.server.getNegotiatedProtocolVersion() ?? "2025-11-25",
+      ...(capabilities === undefined ? {} : { capabilities }),
+    },
+    rawArguments: normalizeJson(slot.rawArguments ?? {}, "arguments"),
+    signal: mcpReq.signal,
+    ...(mcpReq.inputResponses === undefined ? {} : { inputResponses: mcpReq.inputResponses }),
+    ...(typeof requestState === "string" ? { requestState } : {}),
+    ...(outputSchema === undefined ? {} : { outputSchema }),
+    ...(sendProgress === undefined ? {} : { sendProgress }),
+  };
+}
+
+/** By this very request alone: what a client declared earlier does not count (spec "Capability Negotiation"). */
+function toCaller(mcp: V2Internals, ctx: V2Context): TaskCaller {
+  const { envelope } = ctx.mcpReq;
+  const negotiated = mcp.server.getNegotiatedProtocolVersion();
+  const modern = envelope !== undefined && negotiated !== undefined && negotiated >= taskRevision;
+  const capabilities = envelope?.[clientCapabilitiesKey] as { extensions?: object } | undefined;
+  const declaresTasks = modern && Object.hasOwn(capabilities?.extensions ?? {}, TASKS_EXTENSION_ID);
+  const local = mcp.server.transport?.constructor.name === "InMemoryTransport" ? "memory" : "stdio";
+  return { request: readRequestContext(ctx, local), declaresTasks, modern };
+}
+
+/** Progress notifications while the request is open. They must grow, so a step back is not sent. */
+function progressSender({ mcpReq }: V2Context): ((progress: TaskProgress) => void) | undefined {
+  const progressToken = mcpReq._meta?.progressToken;
+  if (progressToken === undefined) return undefined;
+  let sent = 0;
+  return ({ message, done, total }) => {
+    const progress = done ?? sent + 1;
+    if (progress <= sent) return;
+    sent = progress;
+    const params = {
+      progressToken,
+      progress,
+      ...(total === undefined ? {} : { total }),
+      ...(message === undefined ? {} : { message }),
+    };
+    // A client that has gone misses nothing: its signal ends the work.
+    mcpReq.notify({ method: "notifications/progress", params }).catch(() => undefined);
+  };
+}
+
+function serveTaskMethods(mcp: V2Internals, methods: TaskMethods): void {
+  const schemas = { params: anyParams };
+  mcp.server.setRequestHandler("tasks/get", schemas, ({ taskId }, ctx) =>
+    methods.get(taskId, toCaller(mcp, ctx)),
+  );
+  mcp.server.setRequestHandler("tasks/cancel", schemas, ({ taskId }, ctx) =>
+    methods.cancel(taskId, toCaller(mcp, ctx)),
+  );
+  mcp.server.setRequestHandler("tasks/update", schemas, ({ taskId }, ctx) =>
+    methods.update(taskId, () => toTaskAnswers(ctx), toCaller(mcp, ctx)),
+  );
+}
+
+/** The SDK has lifted the answers out of the params and set aside what is no response object. */
+function toTaskAnswers({ mcpReq }: V2Context): TaskAnswers {
+  if (mcpReq.inputResponses === undefined)
+    throw jsonRpcError(rpcCode.invalidParams, "inputResponses is missing.");
+  return { inputResponses: mcpReq.inputResponses, malformedKeys: mcpReq.droppedInputResponseKeys ?? [] };
+}
+
+/** The ids are checked behind the capability gate, so that a caller without the extension learns nothing. */
+const anyParams: StandardSchema<TaskParams> = {
+  "~standard": {
+    version: 1,
+    vendor: "longjobs",
+    validate: (value): StandardResult<TaskParams> => ({ value: value ?? {} }),
+  },
+};

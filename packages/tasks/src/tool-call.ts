@@ -1,0 +1,22 @@
+import type { InputResponse, JsonValue, RequestContext, TaskClient, TaskProgress } from "@longjobs/core";
+import type { StandardSchema } from "./standard-schema.ts";
+
+/** One call of a task tool, whatever SDK and era it came through. */
+export interface ToolCall {
+  readonly request: RequestContext;
+  /** What this very call declared. */
+  readonly client: TaskClient;
+  /** True when this very call declares the Tasks extension. */
+  readonly declaresTasks: boolean;
+  /** True for revision 2026-07-28, which knows the error -32021. */
+  readonly modern: boolean;
+  /** The arguments as they came, before any schema filled in defaults. */
+  readonly rawArguments: JsonValue;
+  /** Aborted when the client goes away or cancels the request. */
+  readonly signal: AbortSignal;
+  readonly inputResponses?: { readonly [key: string]: InputResponse };
+  readonly requestState?: string;
+  readonly outputSchema?: StandardSchema;
+  /** Present when the client gave a progress token. */
+  readonly sendProgress?: (progress: TaskProgress) => void;
+}

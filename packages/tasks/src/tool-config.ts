@@ -1,0 +1,121 @@
+import type { InputRequest, InputResponse, RequestContext, TaskHandle } from "@longjobs/core";
+import type { SchemaOutput, ToolSchema } from "./standard-schema.ts";
+
+/** What a tool answers with: the protocol's `CallToolResult`. */
+export interface ToolResult {
+  readonly content?: readonly { readonly type: string; readonly [key: string]: unknown }[];
+  readonly structuredContent?: { readonly [key: string]: unknown };
+  /** True for an error that the model should see. The task is `completed` all the same. */
+  readonly isError?: boolean;
+  readonly _meta?: { readonly [key: string]: unknown };
+}
+
+/** What a handler works with: the task's handle, and whose call it serves. */
+export interface ToolTask extends TaskHandle {
+  /** Whose task it is; `undefined` where everyone shares. */
+  readonly scope: string | undefined;
+  /** The `_meta` of the call. */
+  readonly meta: { readonly [key: string]: unknown };
+}
+
+/** The work of a task tool. What it throws becomes a tool error, or the task's error if it has an integer `code`. */
+export type ToolHandler<Arguments> = (
+  args: Arguments,
+  task: ToolTask,
+) => ToolResult | void | Promise<ToolResult | void>;
+
+/** The call as `prepare` sees it. */
+export interface PrepareRequest extends RequestContext {
+  readonly scope: string | undefined;
+  /** Every answer accepted so far, by the key of its question; each fits the schema that was asked for. */
+  readonly inputResponses: { readonly [key: string]: InputResponse };
+}
+
+/** What `prepare` decides. */
+export type Prepared<Arguments> =
+  /** Start the work; with `arguments`, on those instead. */
+  | { readonly arguments?: Arguments }
+  /** Ask first. The client calls again with the answers, and `prepare` runs again. */
+  | { readonly inputRequests: { readonly [key: string]: InputRequest } };
+
+/** Configuration of one task tool. */
+export interface TaskToolConfig<
+  Input extends ToolSchema | undefined = ToolSchema | undefined,
+  Output extends ToolSchema | undefined = ToolSchema | undefined,
+> {
+  readonly title?: string;
+  readonly description?: string;
+  readonly inputSchema?: Input;
+  /** Checked on the final result; a result that does not fit is a tool error. */
+  readonly outputSchema?: Output;
+  readonly annotations?: { readonly [hint: string]: unknown };
+  readonly _meta?: { readonly [key: string]: unknown };
+  /**
+   * Runs after the arguments were checked and before a task exists. May ask for input by the protocol's
+   * multi-round-trip flow, or change the arguments. Must have no effects: it runs once per round.
+   */
+  readonly prepare?: (
+    args: SchemaOutput<Input>,
+    request: PrepareRequest,
+  ) => Prepared<SchemaOutput<Input>> | void | Promise<Prepared<SchemaOutput<Input>> | void>;
+  /** `required`: only for clients that declare the Tasks extension; others get -32021. @default "optional" */
+  readonly taskSupport?: "optional" | "required";
+  /** What a client without tasks gets: `wait` runs to the end and answers with the result. @default "wait" */
+  readonly fallback?: "wait";
+  /**
+   * How long a call may run before its client gets a task handle, in milliseconds, from 0 to 60,000. 0 records
+   * the task before the handler starts. @default 500
+   */
+  readonly inlineBudgetMs?: number;
+  /** How long the finished task stays readable, in milliseconds; `null` for ever. @default the engine's */
+  readonly retentionMs?: number | null;
+  /** The polling interval suggested to clients, in milliseconds; `null` suggests none. @default the engine's */
+  readonly pollIntervalMs?: number | null;
+}
+
+/** The configuration of some tool: what it prepares is only known to itself. */
+export type AnyToolConfig = Omit<TaskToolConfig, "prepare"> & {
+  readonly prepare?: (
+    args: never,
+    request: PrepareRequest,
+  ) => Prepared<unknown> | void | Promise<Prepared<unknown> | void>;
+};
+
+/** A registered task tool, its options checked and its defaults filled in. */
+export interface TaskTool {
+  readonly name: string;
+  readonly config: AnyToolConfig;
+  readonly handler: ToolHandler<never>;
+  readonly taskSupport: "optional" | "required";
+  readonly inlineBudgetMs: number;
+}
+
+/** Work that hosts would cut off anyway is no inline work: the shortest host time-out in use is one second. */
+const defaultInlineBudgetMs = 500;
+const maxInlineBudgetMs = 60_000;
+
+/** Checks a tool's configuration, once, when it is registered. @throws TypeError, RangeError */
+export function resolveTaskTool(name: string, config: AnyToolConfig, handler: ToolHandler<never>): TaskTool {
+  if (typeof name !== "string" || name === "") throw new TypeError("A task tool needs a name.");
+  if (typeof handler !== "function") throw new TypeError(`The task tool ${name} needs a handler.`);
+  const { taskSupport = "optional", fallback = "wait", inlineBudgetMs = defaultInlineBudgetMs } = config;
+  oneOf(`taskSupport of ${name}`, taskSupport, ["optional", "required"]);
+  oneOf(`fallback of ${name}`, fallback, ["wait"]);
+  wholeMs(`inlineBudgetMs of ${name}`, inlineBudgetMs, 0, maxInlineBudgetMs);
+  for (const option of ["retentionMs", "pollIntervalMs"] as const) {
+    const value = config[option];
+    if (value !== undefined && value !== null)
+      wholeMs(`${option} of ${name}`, value, 1, Number.MAX_SAFE_INTEGER);
+  }
+  return { name, config, handler, taskSupport, inlineBudgetMs };
+}
+
+function oneOf(option: string, value: string, allowed: readonly string[]): void {
+  if (!allowed.includes(value)) throw new TypeError(`${option} must be one of: ${allowed.join(", ")}.`);
+}
+
+function wholeMs(option: string, value: number, min: number, max: number): void {
+  if (!Number.isSafeInteger(value)) throw new TypeError(`${option} must be a whole number of milliseconds.`);
+  if (value < min || value > max)
+    throw new RangeError(`${option} must be between ${min} and ${max} milliseconds.`);
+}
