@@ -1,8 +1,9 @@
 import type { JsonValue } from "./json.ts";
 
 /**
- * JSON text with object keys in code-unit order: equal values give equal text, whatever order their keys
- * came in. The basis of fingerprints and of comparing outcomes.
+ * JSON text with object keys in one fixed order (integer-like keys by number, then the others by code unit):
+ * equal values give equal text, whatever order their keys came in. The basis of fingerprints and of comparing
+ * outcomes.
  */
 export function canonicalJson(value: JsonValue): string {
   return JSON.stringify(value, sortKeys);
