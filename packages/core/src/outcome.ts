@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "./json.ts";
 import { isLongJobsError, type LongJobsError } from "./longjobs-error.ts";
-import { normalizeJson, type JsonLimits } from "./normalize-json.ts";
+import { normalizeJson, normalizeJsonObject, type JsonLimits } from "./normalize-json.ts";
 import type { TaskError } from "./task-record.ts";
 
 /** What becomes of a task when its handler is done. */
@@ -30,16 +30,32 @@ export function rejectedOutcome(error: unknown, abortReason: unknown, limits: Js
     };
   }
   if (abortReason !== undefined) return { status: "abandoned", reason: abortReason };
-  if (isProtocolError(error)) return { status: "failed", error: toTaskError(error, limits) };
-  return { status: "completed", result: toToolError(error, limits) };
+  return failedOutcome(error, limits) ?? { status: "completed", result: toToolError(error, limits) };
 }
 
-/** A JSON-RPC error: anything with an integer `code`, whichever library it came from. */
+function failedOutcome(error: unknown, limits: JsonLimits): Outcome | undefined {
+  try {
+    if (!isProtocolError(error)) return undefined;
+    const { code, data } = error as { code: number; data?: unknown };
+    return { status: "failed", error: toTaskError({ code, message: messageOf(error), data }, limits) };
+  } catch {
+    // Reading the error throws, so it is no protocol error; it becomes a tool error.
+    return undefined;
+  }
+}
+
+/**
+ * A JSON-RPC error: anything with an integer `code` of its own, whichever library it came from. The legacy
+ * number of a `DOMException`, such as 20 of an aborted `fetch`, is not its own.
+ */
 export function isProtocolError(
   error: unknown,
 ): error is { readonly code: number; readonly message?: unknown } {
   return (
-    typeof error === "object" && error !== null && Number.isSafeInteger((error as { code?: unknown }).code)
+    typeof error === "object" &&
+    error !== null &&
+    Object.hasOwn(error, "code") &&
+    Number.isSafeInteger((error as { code?: unknown }).code)
   );
 }
 
@@ -60,21 +76,35 @@ export function toTaskError(error: unknown, limits: JsonLimits): TaskError {
 
 /**
  * The tool result that a synchronous call would have given for this error: its message, never its stack. A
- * `LongJobsError` is given as its repairable envelope.
+ * `LongJobsError` is given as its repairable envelope. Never throws, whatever was thrown.
  */
 export function toToolError(error: unknown, limits: JsonLimits): JsonObject {
-  if (isLongJobsError(error)) return toEnvelopeResult(error, limits);
-  const message = error instanceof Error || hasMessage(error) ? error.message : describe(error);
-  return { content: [{ type: "text", text: message }], isError: true };
+  try {
+    return isLongJobsError(error) ? toEnvelopeResult(error, limits) : toTextResult(messageOf(error));
+  } catch {
+    // The thrown object throws itself when it is read: there is nothing to quote.
+    return toTextResult("The handler threw a value that cannot be shown.");
+  }
 }
 
+/** What the error carries may be no JSON; its code and its message must survive that. */
 function toEnvelopeResult(error: LongJobsError, limits: JsonLimits): JsonObject {
-  const envelope = keepData(error.toJSON(), limits) as JsonObject;
-  return {
-    content: [{ type: "text", text: JSON.stringify(envelope) }],
-    structuredContent: envelope,
-    isError: true,
-  };
+  const { partial, ...told } = error.toJSON();
+  const envelope = normalizeJsonObject(
+    { ...told, ...(partial === undefined ? {} : { partial: keepData(partial, limits) }) },
+    "error",
+    limits,
+  );
+  return { ...toTextResult(JSON.stringify(envelope)), structuredContent: envelope };
+}
+
+function toTextResult(text: string): JsonObject {
+  return { content: [{ type: "text", text }], isError: true };
+}
+
+function messageOf(error: unknown): string {
+  const { message } = (error ?? {}) as { message?: unknown };
+  return typeof message === "string" ? message : String(error);
 }
 
 function keepData(data: unknown, limits: JsonLimits): JsonValue {
@@ -82,22 +112,5 @@ function keepData(data: unknown, limits: JsonLimits): JsonValue {
     return normalizeJson(data, "data", limits);
   } catch (fault) {
     return { omitted: fault instanceof Error ? fault.message : String(fault) };
-  }
-}
-
-function hasMessage(error: unknown): error is { readonly message: string } {
-  return (
-    typeof error === "object" &&
-    error !== null &&
-    typeof (error as { message?: unknown }).message === "string"
-  );
-}
-
-function describe(error: unknown): string {
-  try {
-    return String(error);
-  } catch {
-    // A thrown object whose conversion to text throws too: there is nothing to quote.
-    return "The handler threw a value that cannot be shown.";
   }
 }
