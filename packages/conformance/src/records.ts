@@ -1,4 +1,13 @@
-import type { JsonObject, JsonValue, TaskRecord } from "@longjobs/core";
+import type { JsonObject, JsonValue, TaskRecord, TaskStatus } from "@longjobs/core";
+
+/** Every status a record can have. */
+export const statuses: readonly TaskStatus[] = [
+  "working",
+  "input_required",
+  "completed",
+  "failed",
+  "cancelled",
+];
 
 /** A record with the required fields alone. Its TTL is `null`: it stays for the whole check. */
 export function minimalRecord(fields: Partial<TaskRecord> = {}): TaskRecord {

@@ -17,7 +17,10 @@ export const closeChecks: readonly Check[] = [
     rule: "C18",
     title: "a write that is under way when close() is called settles",
     async run(ctx) {
-      const writes = ["a", "b", "c"].map((taskId) => ctx.store.create(minimalRecord({ taskId })));
+      const { version } = minimalRecord();
+      const ids = ["a", "b", "c"];
+      for (const taskId of ids) await ctx.store.create(minimalRecord({ taskId }));
+      const writes = ids.map((taskId) => ctx.store.update(taskId, { statusMessage: "late" }, version));
       const settled = Promise.allSettled(writes);
       await ctx.close();
       await settled;

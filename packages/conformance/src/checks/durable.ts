@@ -1,7 +1,9 @@
+import { isLongJobsError, type TaskRecord, type TaskStore } from "@longjobs/core";
+
+import type { CheckContext } from "../check-context.ts";
 import { defineCheck, type Check, type Need } from "../check.ts";
 import { expectEqual, expectRejects, expectThat } from "../expect.ts";
-import { isLongJobsError, type TaskStore } from "@longjobs/core";
-import { completedRecord, fullRecord, minimalRecord, patched, resultOfBytes } from "../records.ts";
+import { completedRecord, fullRecord, minimalRecord, resultOfBytes } from "../records.ts";
 import { jsonValues } from "./values.ts";
 
 /** What is there after `close` and reopening, and after a crash. */
@@ -9,63 +11,43 @@ export const durableChecks: readonly Check[] = [
   durableCheck(
     "durable.records-survive",
     "C19",
-    "records are there after close() and reopening, to the last field",
-    async (ctx) => {
-      const records = [
+    "a record is there after close() and reopening, to the last field",
+    (ctx) =>
+      survivesReopening(ctx, [
         fullRecord({ taskId: "full" }),
         minimalRecord({ taskId: "minimal", version: 0 }),
-        completedRecord(),
-      ];
-      for (const record of records) await ctx.store.create(record);
-      const reopened = await ctx.reopen();
-      for (const record of records)
-        await ctx.expectStored(record, `The record ${record.taskId} after reopening`, reopened);
-    },
-  ),
-  durableCheck(
-    "durable.updates-survive",
-    "C19",
-    "updates, deleted fields and versions are there after reopening",
-    async (ctx) => {
-      const record = minimalRecord();
-      await ctx.store.create({ ...record, statusMessage: "to be deleted" });
-      const first = { progress: { done: 1 } };
-      const last = { progress: { total: 9 }, data: null };
-      const version = await ctx.store.update(
-        "task-1",
-        { ...first, statusMessage: undefined },
-        record.version,
-      );
-      await ctx.store.update("task-1", last, version);
-      const reopened = await ctx.reopen();
-      await ctx.expectStored(patched(patched(record, first), last), "The record after reopening", reopened);
-      await reopened.update("task-1", { statusMessage: "goes on" }, record.version + 2);
-    },
+      ]),
   ),
   durableCheck(
     "durable.values-survive",
     "C19",
-    "every JSON value is there after reopening as it went in",
-    async (ctx) => {
-      const records = Object.entries(jsonValues).map(([taskId, data]) => minimalRecord({ taskId, data }));
-      for (const record of records) await ctx.store.create(record);
-      const reopened = await ctx.reopen();
-      for (const record of records)
-        await ctx.expectStored(record, `The ${record.taskId} after reopening`, reopened);
-    },
+    "every JSON value is there after reopening as it was before",
+    (ctx) =>
+      survivesReopening(
+        ctx,
+        Object.entries(jsonValues).map(([taskId, data]) => minimalRecord({ taskId, data })),
+      ),
   ),
+  durableCheck("durable.large-records-survive", "C19", "large records are there after reopening", (ctx) => {
+    const result = resultOfBytes(ctx.maxRecordBytes / 4);
+    return survivesReopening(
+      ctx,
+      ["a", "b", "c"].map((taskId) => completedRecord({ taskId, result })),
+    );
+  }),
   durableCheck(
-    "durable.large-records-survive",
+    "durable.updates-survive",
     "C19",
-    "large records are there after reopening",
+    "updates, deleted fields and versions are there after reopening, and the versions go on",
     async (ctx) => {
-      const records = ["a", "b", "c"].map((taskId) =>
-        completedRecord({ taskId, result: resultOfBytes(ctx.maxRecordBytes / 2) }),
-      );
-      for (const record of records) await ctx.store.create(record);
+      const { version } = minimalRecord();
+      await ctx.store.create(minimalRecord({ statusMessage: "to be deleted" }));
+      await ctx.store.update("task-1", { progress: { done: 1 }, statusMessage: undefined }, version);
+      await ctx.store.update("task-1", { progress: { total: 9 }, data: null }, version + 1);
+      const before = await ctx.store.get("task-1");
       const reopened = await ctx.reopen();
-      for (const record of records)
-        await ctx.expectStored(record, `The large record ${record.taskId} after reopening`, reopened);
+      expectEqual(await reopened.get("task-1"), before, "The record after reopening");
+      await reopened.update("task-1", { statusMessage: "goes on" }, version + 2);
     },
   ),
   durableCheck(
@@ -73,15 +55,13 @@ export const durableChecks: readonly Check[] = [
     "C19",
     "writes that were refused are not there after reopening",
     async (ctx) => {
-      const record = minimalRecord({ statusMessage: "kept" });
-      const { store } = ctx;
-      await store.create(record);
-      await store.create(minimalRecord({ version: 7 })).catch(() => undefined);
-      await store.update("task-1", { statusMessage: "stale" }, record.version - 1).catch(() => undefined);
-      await store.update("task-2", { statusMessage: "unknown" }, record.version).catch(() => undefined);
+      const { version } = minimalRecord();
+      await ctx.store.create(minimalRecord({ statusMessage: "kept" }));
+      const before = await ctx.store.get("task-1");
+      await ctx.store.create(minimalRecord({ version: 7 })).catch(() => undefined);
+      await ctx.store.update("task-1", { statusMessage: "stale" }, version - 1).catch(() => undefined);
       const reopened = await ctx.reopen();
-      await ctx.expectStored(record, "The record after reopening", reopened);
-      expectEqual(await reopened.get("task-2"), undefined, "The record nobody created, after reopening");
+      expectEqual(await reopened.get("task-1"), before, "The record after refused writes and reopening");
     },
   ),
   durableCheck(
@@ -104,14 +84,13 @@ export const durableChecks: readonly Check[] = [
   durableCheck(
     "durable.rebirth-survives",
     "C19",
-    "a record created anew after an expiry is the one that is there after reopening, with its own age",
+    "a record created anew after an expiry is the one that is there after reopening",
     async (ctx) => {
-      await ctx.store.create(fullRecord({ ttlMs: ctx.unitMs }));
+      await ctx.store.create(minimalRecord({ ttlMs: ctx.unitMs }));
       await ctx.elapse(2 * ctx.unitMs);
-      const reborn = minimalRecord({ version: 12, ttlMs: 10 * ctx.unitMs });
+      const reborn = minimalRecord({ version: 2_000_000, ttlMs: 10 * ctx.unitMs });
       await ctx.store.create(reborn);
       const reopened = await ctx.reopen();
-      await ctx.elapse(ctx.unitMs);
       await ctx.expectStored(reborn, "The new record after reopening", reopened);
     },
     ["time"],
@@ -140,19 +119,13 @@ export const durableChecks: readonly Check[] = [
     "C21",
     "every acknowledged write is there after a crash",
     async (ctx) => {
-      const record = minimalRecord();
-      const patch = { statusMessage: "acknowledged", progress: { done: 1 } };
       await ctx.store.create(fullRecord({ taskId: "untouched" }));
-      const untouched = await ctx.store.get("untouched");
-      await ctx.store.create(record);
-      await ctx.store.update("task-1", patch, record.version);
+      await ctx.store.create(minimalRecord());
+      await ctx.store.update("task-1", { statusMessage: "acknowledged" }, minimalRecord().version);
+      const before = [await ctx.store.get("untouched"), await ctx.store.get("task-1")];
       const survivor = await ctx.crash();
-      await ctx.expectStored(patched(record, patch), "The record after a crash", survivor);
-      expectEqual(
-        await survivor.get("untouched"),
-        untouched,
-        "The record that nobody wrote to, after a crash",
-      );
+      const after = [await survivor.get("untouched"), await survivor.get("task-1")];
+      expectEqual(after, before, "The records after a crash");
     },
     ["crash"],
   ),
@@ -161,19 +134,17 @@ export const durableChecks: readonly Check[] = [
     "C21",
     "every refused write is absent after a crash",
     async (ctx) => {
-      const record = minimalRecord();
-      await ctx.store.create(record);
+      const { version } = minimalRecord();
+      await ctx.store.create(minimalRecord());
+      const before = await ctx.store.get("task-1");
       const stale = (): Promise<unknown> =>
-        ctx.store.update("task-1", { statusMessage: "stale" }, record.version + 1);
+        ctx.store.update("task-1", { statusMessage: "stale" }, version + 1);
       await expectRejects(stale, "version_conflict", "update() with another version");
-      const tooLarge = completedRecord({
-        taskId: "too-large",
-        result: resultOfBytes(ctx.maxRecordBytes + 1),
-      });
-      await expectRejects(() => ctx.store.create(tooLarge), "record_too_large", "create() beyond the limit");
+      const tooLarge = { data: resultOfBytes(ctx.maxRecordBytes + 1) };
+      const large = (): Promise<unknown> => ctx.store.update("task-1", tooLarge, version);
+      await expectRejects(large, "record_too_large", "update() beyond the limit");
       const survivor = await ctx.crash();
-      await ctx.expectStored(record, "The record after a crash", survivor);
-      expectEqual(await survivor.get("too-large"), undefined, "The refused record after a crash");
+      expectEqual(await survivor.get("task-1"), before, "The record after refused writes and a crash");
     },
     ["crash"],
   ),
@@ -182,16 +153,22 @@ export const durableChecks: readonly Check[] = [
     "C21",
     "writes under way at a crash happened as a whole or not at all",
     async (ctx) => {
-      const base = minimalRecord({ taskId: "base" });
-      await ctx.store.create(base);
       const flights = launchWrites(ctx.store);
       const survivor = await ctx.crash();
       for (const flight of flights) await expectPossible(flight, survivor);
-      await ctx.expectStored(base, "The record beside the writes under way", survivor);
     },
     ["crash"],
   ),
 ];
+
+/** What `get` shows before `close` it shows after reopening. */
+async function survivesReopening(ctx: CheckContext, records: readonly TaskRecord[]): Promise<void> {
+  for (const record of records) await ctx.store.create(record);
+  const before = await Promise.all(records.map(({ taskId }) => ctx.store.get(taskId)));
+  const reopened = await ctx.reopen();
+  const after = await Promise.all(records.map(({ taskId }) => reopened.get(taskId)));
+  expectEqual(after, before, "What the store shows after reopening");
+}
 
 function durableCheck(
   id: string,
@@ -205,14 +182,17 @@ function durableCheck(
 }
 
 interface Flight {
-  readonly record: ReturnType<typeof minimalRecord>;
+  readonly record: TaskRecord;
   outcome: "unknown" | "acknowledged" | "refused";
 }
 
 /** Starts creates without waiting; what is known of each when the crash comes is on its flight. */
 function launchWrites(store: TaskStore): Flight[] {
   return Array.from({ length: 20 }, (_, index) => {
-    const flight: Flight = { record: fullRecord({ taskId: `task-${index}` }), outcome: "unknown" };
+    const flight: Flight = {
+      record: minimalRecord({ taskId: `task-${index}`, work: { tool: "render" } }),
+      outcome: "unknown",
+    };
     store.create(flight.record).then(
       () => {
         flight.outcome = "acknowledged";

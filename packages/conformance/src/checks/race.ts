@@ -115,7 +115,7 @@ export const sharedRaceChecks: readonly Check[] = [
 
 async function raceToCreate(stores: readonly TaskStore[], taskId: string): Promise<void> {
   const records = contenders.map((index) =>
-    minimalRecord({ taskId, version: 100 * (index + 1), statusMessage: `creator ${index}` }),
+    minimalRecord({ taskId, version: 2_000_000 + 100 * index, statusMessage: `creator ${index}` }),
   );
   const winner = await soleWinner(
     records.map((record, index) => pick(stores, index).create(record)),
@@ -167,11 +167,11 @@ async function soleWinner(
 
 /** Reads while an update is under way; the fields of one update all carry its number. */
 async function readersSeeWholeUpdates({ store }: CheckContext): Promise<void> {
-  const record = minimalRecord({ ttlMs: 1e12, statusMessage: "0", progress: { done: 0 }, data: 0 });
+  const record = minimalRecord({ ttlMs: 1e9, statusMessage: "0", progress: { done: 0 }, data: 0 });
   await store.create(record);
   for (let step = 1; step <= 10; step += 1) {
     const write = { settled: false };
-    const patch = { data: step, progress: { done: step }, statusMessage: `${step}`, ttlMs: 1e12 + step };
+    const patch = { data: step, progress: { done: step }, statusMessage: `${step}`, ttlMs: 1e9 + step };
     const written = store.update("task-1", patch, record.version + step - 1).finally(() => {
       write.settled = true;
     });
@@ -187,7 +187,7 @@ async function readersSeeWholeUpdates({ store }: CheckContext): Promise<void> {
         Number(seen?.data),
         seen?.progress?.done,
         Number(seen?.statusMessage),
-        (seen?.ttlMs ?? 0) - 1e12,
+        (seen?.ttlMs ?? 0) - 1e9,
       ];
       expectEqual(parts, [version, version, version, version], `What one read saw of update ${step}`);
     }
@@ -199,6 +199,7 @@ async function runHistory(stores: readonly TaskStore[]): Promise<void> {
   const birth = minimalRecord({ statusMessage: "birth" });
   const history = new TaskHistory();
   await pick(stores, 0).create(birth);
+  for (const store of stores) await store.get("task-1");
   const progress = { writing: true };
   const readOn = async (store: TaskStore): Promise<{ version: number; mark: string }> => {
     const { version, statusMessage } = (await store.get("task-1")) ?? {};

@@ -57,16 +57,16 @@ export const sweepChecks: readonly Check[] = [
     async run(ctx) {
       const { store, unitMs } = ctx;
       await store.create(minimalRecord({ taskId: "longer", ttlMs: unitMs }));
-      await store.create(minimalRecord({ taskId: "shorter", ttlMs: 100 * unitMs }));
-      const { version } = minimalRecord();
-      await store.update("longer", { ttlMs: 100 * unitMs }, version);
-      await store.update("shorter", { ttlMs: unitMs }, version);
+      for (const taskId of ["shorter", "shorter too"]) {
+        await store.create(minimalRecord({ taskId, ttlMs: 100 * unitMs }));
+        await store.update(taskId, { ttlMs: unitMs }, minimalRecord().version);
+      }
+      await store.update("longer", { ttlMs: 100 * unitMs }, minimalRecord().version);
       await ctx.elapse(unitMs * 1.5);
-      expectEqual(await store.sweep(), 1, "What sweep() resolved to");
       expectEqual(
-        (await store.get("longer"))?.version,
-        version + 1,
-        "The version of the task that lives longer now",
+        await store.sweep(),
+        2,
+        "What sweep() of two tasks with a shorter and one with a longer ttlMs resolved to",
       );
     },
   }),

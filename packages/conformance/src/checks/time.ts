@@ -149,7 +149,7 @@ export const timeChecks: readonly Check[] = [
       await store.create(reborn);
       await ctx.elapse(2 * unitMs);
       await ctx.expectStored(reborn, "The new record at an age below its ttlMs");
-      await ctx.elapse(4 * unitMs);
+      await ctx.elapse(6 * unitMs);
       await ctx.expectGone("task-1", "The new record at an age beyond its ttlMs");
     },
   }),
@@ -161,9 +161,9 @@ export const timeChecks: readonly Check[] = [
     async run(ctx) {
       const { store, unitMs } = ctx;
       await store.create(minimalRecord({ ttlMs: unitMs }));
-      await ctx.elapse(unitMs * 1.5);
+      await ctx.elapse(3 * unitMs);
       await store.sweep();
-      const reborn = minimalRecord({ ttlMs: 5 * unitMs, version: 2_000_000 });
+      const reborn = minimalRecord({ ttlMs: 3.5 * unitMs, version: 2_000_000 });
       await store.create(reborn);
       await ctx.elapse(unitMs);
       await ctx.expectStored(reborn, "The new record");
@@ -177,7 +177,7 @@ export const timeChecks: readonly Check[] = [
     needs: ["time"],
     async run(ctx) {
       const { store, unitMs } = ctx;
-      const oldVersion = 9_000;
+      const oldVersion = 13;
       await store.create(minimalRecord({ ttlMs: unitMs, version: oldVersion }));
       await ctx.elapse(unitMs * 1.5);
       const reborn = minimalRecord({ version: 12 });

@@ -1,12 +1,8 @@
-import type { TaskStatus } from "@longjobs/core";
-
 import type { CheckContext } from "../check-context.ts";
 import { defineCheck, type Check } from "../check.ts";
 import { expectEqual, expectRejects } from "../expect.ts";
-import { fullRecord, minimalRecord } from "../records.ts";
+import { fullRecord, minimalRecord, statuses } from "../records.ts";
 import { storeMethods } from "./methods.ts";
-
-const statuses: readonly TaskStatus[] = ["working", "input_required", "completed", "failed", "cancelled"];
 
 /** An expired task looks unknown to every method. */
 export const expiredIdChecks: readonly Check[] = [
