@@ -44,8 +44,13 @@ export interface Tasks {
     config: TaskToolConfig<Input, Output>,
     handler: ToolHandler<SchemaOutput<Input>>,
   ): void;
-  /** Serves tasks through a server. Call it before the server connects; in a factory, once per instance. */
-  attach(server: AttachableServer): void;
+  /**
+   * Serves tasks through a server, and returns that server. Call it before the server connects; in a factory,
+   * once per instance.
+   *
+   * @throws Error for a server that is connected or attached already, and for an SDK that is not known.
+   */
+  attach<Server extends AttachableServer>(server: Server): Server;
   /** Counts of what is held in memory. */
   stats(): TaskLifecycle["stats"];
   /** Ends running handlers as `TaskLifecycle.close` does. The store stays open. */
@@ -103,10 +108,11 @@ class AttachedTasks implements Tasks {
     this.#tools.set(name, tool);
   }
 
-  attach(server: AttachableServer): void {
+  attach<Server extends AttachableServer>(server: Server): Server {
     const register = this.#attachTo(server);
     for (const tool of this.#tools.values()) register(tool);
     this.#servers.add(server, register);
+    return server;
   }
 
   stats(): TaskLifecycle["stats"] {
