@@ -1,0 +1,64 @@
+/*
+ * The server of the demo: three tools over a write-ahead log in `DIR`, on `PORT`. Each change of a task is a
+ * line on standard output, so that the demo knows when to kill it.
+ */
+import { createServer } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { WalTaskStore } from "@longjobs/store-wal";
+import { createTasks } from "@longjobs/tasks";
+import { toNodeHandler } from "@modelcontextprotocol/node";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { z } from "zod";
+
+const dir = process.env["DIR"] ?? "./tasks";
+const port = Number(process.env["PORT"] ?? 0);
+
+// One user on one machine: everyone who can reach this server shares its tasks.
+const tasks = createTasks({ store: await WalTaskStore.open({ dir }), scope: null, pollIntervalMs: 200 });
+tasks.lifecycle.onTaskChanged(({ taskId, status, statusMessage }) =>
+  say({ event: "task", taskId, status, statusMessage }),
+);
+
+tasks.taskTool(
+  "build_report",
+  { description: "Builds a report of a few sections.", inputSchema: z.object({ topic: z.string() }) },
+  async ({ topic }, task) => {
+    const sections = 6;
+    for (let done = 1; done <= sections; done += 1) {
+      await delay(500, undefined, { signal: task.signal });
+      await task.progress({ message: `Section ${done}`, done, total: sections });
+    }
+    return { content: [{ type: "text", text: `The report on ${topic} has ${sections} sections.` }] };
+  },
+);
+
+tasks.taskTool("publish_report", { description: "Asks where to publish a report." }, async (_args, task) => {
+  const { where } = await task.requestInput({
+    where: {
+      method: "elicitation/create",
+      params: {
+        mode: "form",
+        message: "Where shall the report be published?",
+        requestedSchema: { type: "object", properties: { place: { type: "string" } }, required: ["place"] },
+      },
+    },
+  });
+  return { content: [{ type: "text", text: `Published: ${JSON.stringify(where)}` }] };
+});
+
+const handler = createMcpHandler(() => {
+  const mcp = new McpServer({ name: "longjobs-crash-recovery", version: "1.0.0" });
+  tasks.attach(mcp);
+  return mcp;
+});
+
+const serveMcp = toNodeHandler(handler);
+const server = createServer((request, response) => void serveMcp(request, response));
+server.listen(port, "127.0.0.1", () => {
+  const address = server.address();
+  say({ event: "listening", port: typeof address === "object" ? address?.port : port });
+});
+
+function say(line: object): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
