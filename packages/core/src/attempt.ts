@@ -1,3 +1,4 @@
+import { jsonEquals } from "./canonical-json.ts";
 import { allAnswers, inboxStatus, openQuestions, readAnswers, type Inbox } from "./inbox.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import { lifecycleErrors } from "./lifecycle-errors.ts";
@@ -229,10 +230,10 @@ export class Attempt implements TaskAttempt {
 
   async #record(): Promise<TaskRecord> {
     const { options, writer } = this.#context;
+    if (this.#ended) throw lifecycleErrors.terminal(this.taskId, "finished");
     const nowIso = new Date(options.now()).toISOString();
     const record: TaskRecord = Object.freeze({ ...this.#draft, createdAt: nowIso, lastUpdatedAt: nowIso });
     try {
-      if (this.#ended) throw lifecycleErrors.terminal(this.taskId, "finished");
       this.signal.throwIfAborted();
       await writer.create(record);
     } catch (error) {
@@ -256,28 +257,44 @@ export class Attempt implements TaskAttempt {
       this.#draft = { ...draft, progress: next, ...(statusMessage === undefined ? {} : { statusMessage }) };
       return;
     }
-    this.#queuedProgress ??= this.#write(() => {
-      // From here on a further call needs a write of its own; until here this one carries the latest value.
-      this.#queuedProgress = undefined;
-      const latest = this.#progress ?? next;
-      return { progress: latest, statusMessage: statusMessageOf(latest) };
-    });
+    this.#queuedProgress ??= this.#writeProgress();
     await this.#queuedProgress;
+  }
+
+  #writeProgress(): Promise<void> {
+    let sent: TaskProgress | undefined;
+    const written = this.#write((record, retrying) => {
+      // From here on a further call needs a write of its own; until here this one carries the latest value.
+      release();
+      sent ??= this.#progress ?? {};
+      if (retrying && jsonEquals(record.progress, sent)) return undefined;
+      return { progress: sent, statusMessage: statusMessageOf(sent) };
+    });
+    const release = (): void => {
+      if (this.#queuedProgress === written) this.#queuedProgress = undefined;
+    };
+    // A write that fails before it is planned must not stand in the way of the next one.
+    void written.then(release, release);
+    return written;
   }
 
   async #requestInput(requests: {
     readonly [key: string]: InputRequest;
   }): Promise<Record<string, InputResponse>> {
+    this.signal.throwIfAborted();
     const questions = await prepareQuestions(requests, this.#draft.work?.client, this.#context.options);
     const keys = questions.map(({ key }) => key);
-    await this.#write((record) => {
-      if (record.cancelRequestedAt !== undefined) throw lifecycleErrors.cancelled(this.taskId);
-      return inboxPatch(record, openQuestions(record.inputs ?? noInbox, questions, this.attempt));
-    });
+    // Before the question can be read: its answer is awaited from the first moment, and is nobody else's.
     this.#countAwaited(keys, 1);
     try {
-      const look = async (): Promise<[string, InputResponse][] | undefined> =>
-        readAnswers((await this.#owned()).inputs ?? noInbox, keys);
+      await this.#write((record) => {
+        if (record.cancelRequestedAt !== undefined) throw lifecycleErrors.cancelled(this.taskId);
+        return inboxPatch(record, openQuestions(record.inputs ?? noInbox, questions, this.attempt));
+      });
+      const look = async (): Promise<[string, InputResponse][] | undefined> => {
+        const record = await this.#ownedIfReadable();
+        return record === undefined ? undefined : readAnswers(record.inputs ?? noInbox, keys);
+      };
       const answers = await this.#context.changes.until(this.taskId, look, this.signal);
       for (const key of keys) this.#delivered.add(key);
       return Object.fromEntries(answers);
@@ -297,17 +314,19 @@ export class Attempt implements TaskAttempt {
   async #saveCheckpoint(value: JsonValue): Promise<void> {
     const kept = normalizeJson(value, "checkpoint", this.#context.options.jsonLimits);
     const checkpoint: TaskCheckpoint = { value: kept, asked: this.#checkpoint?.asked ?? {} };
-    await this.#write(() => ({ checkpoint }));
+    await this.#write((record, retrying) =>
+      retrying && jsonEquals(record.checkpoint, checkpoint) ? undefined : { checkpoint },
+    );
     this.#checkpoint = checkpoint;
   }
 
   /** A write of this attempt: refused when the task is not its own any more. Records the task first. */
-  async #write(change: (record: TaskRecord) => TaskPatch | undefined): Promise<void> {
+  async #write(change: WritePlan): Promise<void> {
     await this.#recordedTask();
     try {
-      await this.#context.writer.write(this.taskId, (record) => {
+      await this.#context.writer.write(this.taskId, (record, retrying) => {
         this.#assertOwner(record);
-        return change(record);
+        return change(record, retrying);
       });
     } catch (error) {
       if (isRefusal(error)) await this.look();
@@ -319,6 +338,17 @@ export class Attempt implements TaskAttempt {
     const record = await this.#context.writer.read(this.taskId);
     this.#assertOwner(record);
     return record;
+  }
+
+  /** Who waits for a person waits on while the store is away: the next sign looks again. */
+  async #ownedIfReadable(): Promise<TaskRecord | undefined> {
+    try {
+      return await this.#owned();
+    } catch (error) {
+      if (isLongJobsError(error) && error.code !== "store_unavailable") throw error;
+      this.#context.options.reportError(error);
+      return undefined;
+    }
   }
 
   #assertOwner(record: TaskRecord): void {
