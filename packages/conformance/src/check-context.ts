@@ -24,8 +24,8 @@ export class CheckContext {
     this.store = subject.store;
     this.maxRecordBytes = subject.maxRecordBytes ?? 8 * 1024 * 1024;
     const moves = subject.advanceTime !== undefined;
-    this.unitMs = moves ? 60_000 : 400;
-    this.longMs = moves ? 400 * day : 1_200;
+    this.unitMs = moves ? 60_000 : 250;
+    this.longMs = moves ? 400 * day : 750;
     this.#open.add(subject.store);
   }
 

@@ -56,17 +56,17 @@ export const sweepChecks: readonly Check[] = [
     needs: ["time"],
     async run(ctx) {
       const { store, unitMs } = ctx;
-      await store.create(minimalRecord({ taskId: "longer", ttlMs: unitMs }));
+      await store.create(minimalRecord({ taskId: "longer", ttlMs: 2 * unitMs }));
+      await store.update("longer", { ttlMs: 100 * unitMs }, minimalRecord().version);
       for (const taskId of ["shorter", "shorter too"]) {
         await store.create(minimalRecord({ taskId, ttlMs: 100 * unitMs }));
         await store.update(taskId, { ttlMs: unitMs }, minimalRecord().version);
       }
-      await store.update("longer", { ttlMs: 100 * unitMs }, minimalRecord().version);
-      await ctx.elapse(unitMs * 1.5);
+      await ctx.elapse(2.5 * unitMs);
       expectEqual(
         await store.sweep(),
         2,
-        "What sweep() of two tasks with a shorter and one with a longer ttlMs resolved to",
+        "What sweep() of two shortened tasks and a lengthened one resolved to",
       );
     },
   }),
