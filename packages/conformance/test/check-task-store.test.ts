@@ -10,7 +10,6 @@ import {
 } from "../src/index.ts";
 import { mutants } from "./mutants/index.ts";
 import { onlyFiveMethods } from "./support/five-methods.ts";
-import { MapTaskStore } from "./support/map-task-store.ts";
 import { referenceFactory } from "./support/reference-task-store.ts";
 
 const wrongStore = mutants.find(({ caughtBy }) => caughtBy.join() === "update.applies-patch")?.Store;
@@ -54,11 +53,6 @@ describe("right stores", () => {
     );
     expect(report.ok).toBe(true);
     expect(outcomes(report, "inapplicable")).toEqual([]);
-  });
-
-  test("a store whose clock cannot be moved passes in real time", async () => {
-    const report = await checkTaskStore("real time", () => ({ store: new MapTaskStore(), realTime: true }));
-    expect(outcomes(report, "failed")).toEqual([]);
   });
 });
 

@@ -116,7 +116,7 @@ function register(
 }
 
 function runNodeTest(store: "right" | "wrong"): { status: number | null; stdout: string } {
-  const file = fileURLToPath(new URL("support/node-test-shape.ts", import.meta.url));
+  const file = fileURLToPath(new URL("node-test/child.ts", import.meta.url));
   const env = { ...process.env, LONGJOBS_TEST_STORE: store };
   return spawnSync(process.execPath, ["--test", "--test-reporter=spec", file], { env, encoding: "utf8" });
 }

@@ -129,21 +129,6 @@ export const watchMutants: readonly Mutant[] = [
     },
   },
   {
-    fault: "watch() never calls",
-    caughtBy: [
-      "watch.hears-changes",
-      "watch.change-can-be-read",
-      "watch.ignores-other-tasks",
-      "watch.ends",
-      "watch.ends-twice",
-      "watch.same-listener-twice",
-      "watch.hears-second-handle",
-    ],
-    Store: class extends ReferenceTaskStore {
-      override notify(): void {}
-    },
-  },
-  {
     fault: "listeners are called before the change can be read",
     caughtBy: ["watch.change-can-be-read"],
     Store: class extends ReferenceTaskStore {

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 
 import { runTaskStoreConformance } from "../../src/index.ts";
 import { mutants } from "../mutants/index.ts";
-import { referenceFactory } from "./reference-task-store.ts";
+import { referenceFactory } from "../support/reference-task-store.ts";
 
 const wrong = mutants.find(({ caughtBy }) => caughtBy.join() === "update.applies-patch");
 
