@@ -14,6 +14,8 @@ export interface CheckVerdict {
   readonly outcome: CheckOutcome;
   readonly message?: string;
   readonly cause?: unknown;
+  /** True when the factory is at fault, not the store: no skip excuses that. */
+  readonly claimFault?: true;
 }
 
 /** Runs checks one after the other, each on a store of its own. */
@@ -40,32 +42,42 @@ export class CheckRun {
   async run(check: Check): Promise<CheckVerdict> {
     const verdict = await this.#attempt(check);
     const reason = this.#skips.get(check.id);
-    if (reason === undefined || verdict.outcome === "inapplicable") return verdict;
+    if (reason === undefined || verdict.outcome === "inapplicable" || verdict.claimFault === true)
+      return verdict;
     if (verdict.outcome === "failed") return { outcome: "skipped", message: reason };
     return { outcome: "failed", message: `${check.id} passes; take it off the list of skips.` };
   }
 
   async #attempt(check: Check): Promise<CheckVerdict> {
+    let ctx: CheckContext;
     try {
-      return await withDeadline(this.#onFreshStore(check), this.#deadlineMs, `The check ${check.id}`);
+      ctx = new CheckContext(await this.#within(this.#freshStore(), "The factory"));
     } catch (error) {
-      return { outcome: "failed", message: describeError(error), cause: error };
+      return { ...failed(error), claimFault: true };
+    }
+    const verdict = await this.#judge(check, ctx);
+    try {
+      await this.#within(ctx.dispose(), `Closing the store after ${check.id}`);
+    } catch (error) {
+      // The first failure is the one to report: a store that failed a check may also fail to close.
+      if (verdict.outcome === "passed") return failed(error);
+    }
+    return verdict;
+  }
+
+  async #judge(check: Check, ctx: CheckContext): Promise<CheckVerdict> {
+    const missing = check.needs.find((need) => !ctx.has(need));
+    if (missing !== undefined) return this.#withoutAbility(missing);
+    try {
+      await this.#within(check.run(ctx), `The check ${check.id}`);
+      return { outcome: "passed" };
+    } catch (error) {
+      return failed(error);
     }
   }
 
-  async #onFreshStore(check: Check): Promise<CheckVerdict> {
-    const ctx = new CheckContext(await this.#freshStore());
-    try {
-      const missing = check.needs.find((need) => !ctx.has(need));
-      if (missing !== undefined) return this.#withoutAbility(missing);
-      await check.run(ctx);
-    } catch (error) {
-      // The first failure is the one to report: a store that failed a check may also fail to close.
-      await ctx.dispose().catch(() => undefined);
-      throw error;
-    }
-    await ctx.dispose();
-    return { outcome: "passed" };
+  #within<T>(work: Promise<T>, awaited: string): Promise<T> {
+    return withDeadline(work, this.#deadlineMs, awaited);
   }
 
   async #freshStore(): Promise<StoreUnderTest> {
@@ -76,19 +88,26 @@ export class CheckRun {
       );
     }
     this.#used.add(subject.store);
+    // The id that nearly every check uses. A store that rejects here gets its verdict from the checks.
+    const leftover = await subject.store.get("task-1").catch(() => undefined);
+    if (leftover !== undefined) {
+      throw new Error(
+        "The factory's store is not fresh: it holds task-1 of an earlier check. Give each store its own data.",
+      );
+    }
     return subject;
   }
 
   #withoutAbility(need: Need): CheckVerdict {
     const message = missingAbility[need];
-    const optional = need === "watch" || need === "crash";
-    return optional
-      ? { outcome: "inapplicable", message }
-      : {
-          outcome: "failed",
-          message: `The profile ${this.#profile} is a claim without evidence: ${message}`,
-        };
+    if (need === "watch" || need === "crash") return { outcome: "inapplicable", message };
+    const claim = `The profile ${this.#profile} is a claim without evidence: ${message}`;
+    return { outcome: "failed", message: claim, claimFault: true };
   }
+}
+
+function failed(error: unknown): CheckVerdict {
+  return { outcome: "failed", message: describeError(error), cause: error };
 }
 
 /** What the profile promises cannot be inapplicable: only `watch` and `crash` are optional. */

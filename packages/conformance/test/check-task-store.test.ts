@@ -80,6 +80,40 @@ describe("a claim needs evidence", () => {
     expect(report.counts.failed).toBe(report.results.length - 1);
   });
 
+  test("a claim without evidence cannot be skipped", async () => {
+    const skips = [{ id: "durable.records-survive", reason: "the memory is volatile" }];
+    const report = await checkTaskStore("store", memoryFactory(), { profile: "durable", skips });
+    expect(outcomes(report, "failed")).toContain("durable.records-survive");
+    expect(outcomes(report, "skipped")).toEqual([]);
+  });
+
+  test("a factory whose stores share their data fails, and the message says so", async () => {
+    const shared = new MemoryTaskStore();
+    const factory = (): { store: TaskStore } => ({
+      store: { ...onlyFiveMethods(shared), close: async () => {} },
+    });
+    const report = await checkTaskStore("store", factory);
+    const faults = report.results.filter(({ message }) => message?.includes("not fresh"));
+    expect(faults.length).toBeGreaterThan(report.results.length / 2);
+    expect(report.ok).toBe(false);
+  });
+
+  test("every store is disposed of, whatever became of its check", async () => {
+    let open = 0;
+    const counted: StoreFactory = async () => {
+      open += 1;
+      const subject = await memoryFactory()();
+      return {
+        ...subject,
+        dispose: () => {
+          open -= 1;
+        },
+      };
+    };
+    await checkTaskStore("store", counted, { profile: "shared" });
+    expect(open).toBe(0);
+  });
+
   test("a factory that rejects fails each check, and nothing else", async () => {
     const report = await checkTaskStore("store", () => Promise.reject(new Error("no disk")));
     expect(report.counts.failed).toBe(report.results.length);
