@@ -1,2 +1,5 @@
 // Everything listed here is public API.
-export {};
+export { WalTaskStore } from "./wal-task-store.ts";
+
+export type { FileLayer, OpenFile } from "./file-layer.ts";
+export type { WalTaskStoreOptions } from "./options.ts";

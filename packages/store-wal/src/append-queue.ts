@@ -1,0 +1,277 @@
+import { draftBytes, type FrameDraft } from "./encode-frame.ts";
+import { isNoSpace, ShortWriteError, type FileLayer } from "./file-layer.ts";
+import { AppendFailure, TakenOverError, type LogWriter, type PlacedFrame } from "./log-writer.ts";
+import type { ReserveFile } from "./reserve-file.ts";
+import { walErrors } from "./wal-errors.ts";
+
+/**
+ * Who may write on a full disk: `terminal` writes, which end a task, and `housekeeping`, which frees space.
+ */
+export type WriteRank = "ordinary" | "terminal" | "housekeeping";
+
+/** A frame that waits to be written. */
+export interface AppendRequest {
+  readonly draft: FrameDraft;
+  readonly rank: WriteRank;
+  /** Called when the frame is durable, before anybody is told: makes it visible. */
+  readonly onDurable: (placed: PlacedFrame) => void;
+}
+
+interface Waiting extends AppendRequest {
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface AppendQueueParts {
+  readonly writer: LogWriter;
+  readonly files: FileLayer;
+  readonly dir: string;
+  readonly reserve: ReserveFile | undefined;
+  /** After each batch, good or bad. */
+  readonly onSettled: () => void;
+  readonly onTakenOver: () => void;
+  readonly onError: (error: unknown) => void;
+}
+
+/** One write call and one encoding pass stay short enough not to hold up the event loop. */
+const MAX_BATCH_BYTES = 1024 * 1024;
+
+/** With less than this left, a write that came out short met a full disk. */
+const NEARLY_FULL_BYTES = 1024 * 1024;
+
+/**
+ * Group commit: while one batch is flushed, everything that arrives gathers in the next. A batch is
+ * acknowledged after its flush and never spans two segments.
+ */
+export class AppendQueue {
+  readonly #parts: AppendQueueParts;
+  #waiting: Waiting[] = [];
+  #rotations: Pick<Waiting, "resolve" | "reject">[] = [];
+  #stopped: Error | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(parts: AppendQueueParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves when the frame is durable; rejects with `no_space` or `store_unavailable`. */
+  append(request: AppendRequest): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...request, resolve, reject });
+      this.#running ??= this.#run();
+    });
+  }
+
+  /** Goes on in a new file before the next batch, so that the one before it can be compacted. */
+  rotate(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#rotations.push({ resolve, reject });
+      this.#running ??= this.#run();
+    });
+  }
+
+  /** From now on nothing is written: every request rejects with `error`. */
+  stop(error: Error): void {
+    this.#stopped ??= error;
+  }
+
+  /** Resolves when nothing is waiting or in flight. */
+  async drain(): Promise<void> {
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // Calls made in the same turn share the first batch.
+    await Promise.resolve();
+    while (this.#waiting.length > 0 || this.#rotations.length > 0) {
+      await this.#rotateNow();
+      const batch = this.#takeBatch();
+      try {
+        if (this.#stopped !== undefined) rejectAll(batch, this.#stopped);
+        else if (batch.length > 0) await this.#commit(batch);
+      } catch (error) {
+        rejectAll(batch, walErrors.unavailable("write", error));
+      }
+      this.#parts.onSettled();
+    }
+    this.#running = undefined;
+  }
+
+  async #rotateNow(): Promise<void> {
+    const asked = this.#rotations;
+    if (asked.length === 0) return;
+    this.#rotations = [];
+    try {
+      await this.#parts.writer.beginSegment();
+      for (const { resolve } of asked) resolve();
+    } catch (error) {
+      for (const { reject } of asked) reject(error);
+    }
+  }
+
+  #takeBatch(): Waiting[] {
+    let bytes = 0;
+    let count = 0;
+    for (const { draft } of this.#waiting) {
+      bytes += draftBytes(draft);
+      if (count > 0 && bytes > MAX_BATCH_BYTES) break;
+      count += 1;
+    }
+    if (count === this.#waiting.length) {
+      const all = this.#waiting;
+      this.#waiting = [];
+      return all;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  async #commit(batch: readonly Waiting[]): Promise<void> {
+    const { writer } = this.#parts;
+    const isCramped = batch.some(({ rank }) => rank === "ordinary") || !writer.hasRoom(bytesOf(batch));
+    if (writer.isOnReserve && isCramped) await this.#tryToLeaveReserve();
+    if (!(await this.#makeRoom(batch))) return;
+    const admitted = writer.isOnReserve ? this.#refuseOrdinary(batch) : batch;
+    if (admitted.length === 0) return;
+
+    let placed: PlacedFrame[];
+    try {
+      placed = await writer.append(admitted.map(({ draft }) => draft));
+    } catch (error) {
+      await this.#recover(admitted, error);
+      return;
+    }
+    // Durable first, visible second, acknowledged third.
+    for (const [index, request] of admitted.entries()) {
+      const frame = placed[index];
+      if (frame !== undefined) request.onDurable(frame);
+    }
+    for (const { resolve } of admitted) resolve();
+  }
+
+  /** Opens a segment that takes the batch. When none can be had, rejects the batch: nothing of it was written. */
+  async #makeRoom(batch: readonly Waiting[]): Promise<boolean> {
+    const { writer, dir } = this.#parts;
+    if (writer.hasRoom(bytesOf(batch))) return true;
+    try {
+      if (writer.isOnReserve) throw walErrors.noSpace(dir);
+      await this.#prepareReserve(batch);
+      await writer.beginSegment();
+      return true;
+    } catch (error) {
+      if (isNoSpace(error) && (await this.#tryReserve())) return this.#makeRoom(batch);
+      const isFull = isNoSpace(error) || writer.isOnReserve;
+      rejectAll(
+        batch,
+        isFull ? walErrors.noSpace(dir, error) : walErrors.unavailable("begin a new file", error),
+      );
+      return false;
+    }
+  }
+
+  /** A write or flush failed, and its segment has ended. */
+  async #recover(batch: readonly Waiting[], failure: unknown): Promise<void> {
+    const { writer, dir } = this.#parts;
+    const error = failure instanceof AppendFailure ? failure.cause : failure;
+    if (error instanceof TakenOverError) {
+      this.#parts.onTakenOver();
+      rejectAll(
+        batch,
+        walErrors.unavailable("acknowledge the write: another process owns the directory", error),
+      );
+      return;
+    }
+    const isFull = isNoSpace(error) || (error instanceof ShortWriteError && (await this.#isNearlyFull()));
+    // The end of the failed segment becomes durable before anybody hears of the failure: a write that was
+    // rejected must not come back at the next opening.
+    const isEndDurable = isFull
+      ? (await this.#tryReserve()) || (await this.#tryBegin())
+      : await this.#tryBegin();
+    if (isFull && writer.isOnReserve) {
+      const urgent = this.#refuseOrdinary(batch);
+      if (urgent.length > 0) await this.#commit(urgent);
+      return;
+    }
+    const isAbsent = isEndDurable || (failure instanceof AppendFailure && failure.isAbsent);
+    rejectAll(
+      batch,
+      isFull && isAbsent ? walErrors.noSpace(dir, error) : walErrors.unavailable("write", error),
+    );
+  }
+
+  #refuseOrdinary(batch: readonly Waiting[]): Waiting[] {
+    rejectAll(
+      batch.filter(({ rank }) => rank === "ordinary"),
+      walErrors.noSpace(this.#parts.dir),
+    );
+    return batch.filter(({ rank }) => rank !== "ordinary");
+  }
+
+  async #tryBegin(): Promise<boolean> {
+    try {
+      await this.#parts.writer.beginSegment();
+      return true;
+    } catch (error) {
+      this.#parts.onError(walErrors.unavailable("begin a new file", error));
+      return false;
+    }
+  }
+
+  async #tryReserve(): Promise<boolean> {
+    if (this.#parts.reserve?.isReady !== true) return false;
+    try {
+      await this.#parts.writer.beginOnReserve();
+      return true;
+    } catch (error) {
+      this.#parts.onError(walErrors.unavailable("use its reserve", error));
+      return false;
+    }
+  }
+
+  /** Space is back when there is enough for a new reserve; only then does the log leave the old one. */
+  async #tryToLeaveReserve(): Promise<void> {
+    const { reserve, writer, files, dir } = this.#parts;
+    if (reserve === undefined) return;
+    try {
+      if ((await files.freeBytes(dir)) < reserve.bytes * 2) return;
+      await reserve.prepare();
+      await writer.beginSegment();
+    } catch (error) {
+      // Still full: the callers are told `no_space`. Anything else is worth knowing.
+      if (!isNoSpace(error)) this.#parts.onError(walErrors.unavailable("leave its reserve", error));
+    }
+  }
+
+  /** The reserve is made before the first write of a user, while there is space. */
+  async #prepareReserve(batch: readonly Waiting[]): Promise<void> {
+    const { reserve } = this.#parts;
+    if (reserve === undefined || reserve.isReady || batch.every(({ rank }) => rank === "housekeeping"))
+      return;
+    try {
+      await reserve.prepare();
+    } catch (error) {
+      this.#parts.onError(
+        isNoSpace(error)
+          ? walErrors.noSpace(this.#parts.dir, error)
+          : walErrors.unavailable("make its reserve", error),
+      );
+    }
+  }
+
+  async #isNearlyFull(): Promise<boolean> {
+    try {
+      return (await this.#parts.files.freeBytes(this.#parts.dir)) < NEARLY_FULL_BYTES;
+    } catch {
+      return false; // Unknown: the write is reported as unavailable, which promises less.
+    }
+  }
+}
+
+function bytesOf(batch: readonly Waiting[]): number {
+  let bytes = 0;
+  for (const { draft } of batch) bytes += draftBytes(draft);
+  return bytes;
+}
+
+function rejectAll(batch: readonly Waiting[], error: unknown): void {
+  for (const { reject } of batch) reject(error);
+}

@@ -1,0 +1,129 @@
+import { crc32 } from "node:zlib";
+import { isZero } from "./bytes.ts";
+import { decodeMeta, decodeTrailer, readHash, type FrameTrailer } from "./decode-frame.ts";
+import {
+  HEADER_BYTES,
+  HEADER_MAGIC_WORD,
+  TRAILER_BYTES,
+  TRAILER_MAGIC,
+  type FrameHeader,
+} from "./frame-format.ts";
+import { hasHash, type IdHash } from "./hash-id.ts";
+import type { Damage, LogSegment } from "./log-segment.ts";
+import type { ScanWindow } from "./scan-window.ts";
+
+/** Disks write whole sectors: what was never written is a sector of zeros. */
+const SECTOR_BYTES = 512;
+
+/** Enough of a header to hold the hash of the id. */
+const HASH_END = 32;
+
+/**
+ * Whose frames the unreadable bytes `from`…`to` were: trailers that are still whole name theirs, the frame
+ * behind the gap names the one before it, and at last the hash in a header that does not pass its checksum is
+ * a good guess. What is left belongs to nobody that could be found.
+ */
+export async function attributeDamage(
+  window: ScanWindow,
+  segment: LogSegment,
+  from: number,
+  to: number,
+  next: FrameHeader | undefined,
+): Promise<Damage[]> {
+  const found: Damage[] = [];
+  let start = from;
+  for (const { trailer, position } of await findTrailers(window, segment, from, to)) {
+    const offset = position - trailer.bodyBytes - HEADER_BYTES;
+    if (offset < start) continue;
+    if (offset > start) found.push(await nameless(window, segment, start, offset, undefined));
+    const bytes = position + TRAILER_BYTES - offset;
+    const life = await readLife(window, segment, offset, trailer);
+    const torn = await looksTorn(window, offset, offset + bytes);
+    found.push({
+      segment,
+      offset,
+      bytes,
+      idHash: trailer.idHash,
+      sequence: trailer.sequence,
+      torn,
+      isMarker: false,
+      ...life,
+    });
+    start = offset + bytes;
+  }
+  if (start < to) found.push(await nameless(window, segment, start, to, next?.previousHash));
+  return found;
+}
+
+/** True when a write ended in the middle here: a sector that is all zeros, or a file that stops early. */
+export async function looksTorn(window: ScanWindow, from: number, to: number): Promise<boolean> {
+  const chunkBytes = SECTOR_BYTES * 128;
+  for (let sector = Math.ceil(from / SECTOR_BYTES) * SECTOR_BYTES; sector + SECTOR_BYTES <= to;) {
+    if (!window.holds(sector, SECTOR_BYTES)) await window.load(sector, chunkBytes);
+    const at = window.at(sector);
+    if (isZero(window.bytes, at, at + SECTOR_BYTES)) return true;
+    sector += SECTOR_BYTES;
+  }
+  if (to < window.end) return false;
+  if (to - from < HEADER_BYTES) return true;
+  await window.load(to - TRAILER_BYTES, TRAILER_BYTES);
+  return isZero(window.bytes, 0, window.bytes.length);
+}
+
+async function findTrailers(
+  window: ScanWindow,
+  segment: LogSegment,
+  from: number,
+  to: number,
+): Promise<{ trailer: FrameTrailer; position: number }[]> {
+  const trailers = [];
+  for (let position = from; position + TRAILER_BYTES <= to;) {
+    if (!window.holds(position, TRAILER_BYTES)) await window.load(position, TRAILER_BYTES);
+    const found = window.bytes.indexOf(TRAILER_MAGIC, window.at(position));
+    if (found < 0) {
+      position += window.bytes.length - window.at(position) - TRAILER_MAGIC.length + 1;
+      continue;
+    }
+    position += found - window.at(position);
+    if (position + TRAILER_BYTES > to) break;
+    if (!window.holds(position, TRAILER_BYTES)) await window.load(position, TRAILER_BYTES);
+    const trailer = decodeTrailer(window.bytes, window.at(position), segment.salt);
+    if (trailer !== undefined) trailers.push({ trailer, position });
+    position += 1;
+  }
+  return trailers;
+}
+
+/** The body repeats birth and life, so a frame whose header is lost still expires, if its body is whole. */
+async function readLife(
+  window: ScanWindow,
+  segment: LogSegment,
+  offset: number,
+  trailer: FrameTrailer,
+): Promise<{ bornAtMs: number; ttlMs: number | null }> {
+  const unknown = { bornAtMs: Number.NaN, ttlMs: null };
+  await window.load(offset, HEADER_BYTES + trailer.bodyBytes);
+  const body = window.bytes.subarray(HEADER_BYTES, HEADER_BYTES + trailer.bodyBytes);
+  if (crc32(body, segment.salt) !== trailer.bodyChecksum) return unknown;
+  const metaBytes = window.bytes.readUInt32LE(8);
+  if (metaBytes > trailer.bodyBytes) return unknown;
+  const meta = decodeMeta(window.bytes, 0, { metaBytes, flags: 0 });
+  return meta === undefined ? unknown : { bornAtMs: meta.bornAtMs, ttlMs: meta.ttlMs };
+}
+
+async function nameless(
+  window: ScanWindow,
+  segment: LogSegment,
+  offset: number,
+  end: number,
+  hint: IdHash | undefined,
+): Promise<Damage> {
+  let idHash = hint !== undefined && hasHash(hint) ? hint : undefined;
+  if (idHash === undefined && end - offset >= HASH_END) {
+    await window.load(offset, HASH_END);
+    if (window.bytes.readUInt32LE(0) === HEADER_MAGIC_WORD) idHash = readHash(window.bytes, 24);
+  }
+  const torn = await looksTorn(window, offset, end);
+  const unknown = { sequence: undefined, bornAtMs: Number.NaN, ttlMs: null, isMarker: false };
+  return { segment, offset, bytes: end - offset, idHash, torn, ...unknown };
+}

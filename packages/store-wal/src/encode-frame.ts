@@ -1,0 +1,230 @@
+import { crc32 } from "node:zlib";
+import { writeUint64 } from "./bytes.ts";
+import {
+  BLOB_ENTRY_BYTES,
+  FLAG_COPY,
+  FLAG_UTF16_ID,
+  frameBytes,
+  frameKinds,
+  HEADER_BYTES,
+  HEADER_MAGIC_WORD,
+  META_FIXED_BYTES,
+  TRAILER_MAGIC_WORD,
+  type FrameKind,
+} from "./frame-format.ts";
+import { hashId, type IdHash } from "./hash-id.ts";
+import type { BlobRef, LogSegment } from "./log-segment.ts";
+import { isLarge, type TaskField } from "./task-fields.ts";
+
+/** A large field of a frame to be written: a reference to where it is, or its text. */
+export interface DraftBlob {
+  readonly key: string;
+  readonly ref: BlobRef | undefined;
+  readonly content: string | Buffer | undefined;
+  readonly bytes: number;
+  /** The field to tell where its value lies, once it is written. */
+  readonly field: TaskField | undefined;
+}
+
+/** A frame before it has a place: its sizes are known, its sequence number and salt are not. */
+export interface FrameDraft {
+  readonly kind: FrameKind;
+  /** Empty for damage whose task is known only by its hash. */
+  readonly taskId: string;
+  readonly idHash: IdHash;
+  readonly version: number;
+  readonly bornAtMs: number;
+  readonly ttlMs: number | null;
+  readonly small: string | Buffer;
+  readonly smallBytes: number;
+  readonly blobs: readonly DraftBlob[];
+  readonly metaBytes: number;
+  readonly blobsBytes: number;
+  /** Set for a copy: the sequence number of the original. */
+  readonly copyOf: number | undefined;
+}
+
+export type DraftParts = Pick<FrameDraft, "kind" | "taskId" | "version" | "bornAtMs" | "ttlMs" | "small"> &
+  Partial<Pick<FrameDraft, "idHash" | "blobs" | "copyOf" | "smallBytes">>;
+
+/** Measures the parts of a frame. */
+export function draftFrame(parts: DraftParts): FrameDraft {
+  const { taskId, small, blobs = [] } = parts;
+  const smallBytes =
+    parts.smallBytes ?? (typeof small === "string" ? Buffer.byteLength(small) : small.length);
+  let metaBytes = META_FIXED_BYTES + idBytes(taskId) + smallBytes;
+  let blobsBytes = 0;
+  for (const blob of blobs) {
+    metaBytes += BLOB_ENTRY_BYTES + Buffer.byteLength(blob.key);
+    if (blob.ref === undefined) blobsBytes += blob.bytes;
+  }
+  return {
+    ...parts,
+    blobs,
+    smallBytes,
+    metaBytes,
+    blobsBytes,
+    idHash: parts.idHash ?? hashId(taskId),
+    copyOf: parts.copyOf,
+  };
+}
+
+/** The frame of a task as its fields are now. */
+export function draftImage(
+  task: Pick<FrameDraft, "taskId" | "version" | "bornAtMs" | "ttlMs">,
+  fields: readonly TaskField[],
+): FrameDraft {
+  let small = "";
+  const blobs: DraftBlob[] = [];
+  for (const field of fields) {
+    if (isLarge(field))
+      blobs.push({ key: field.key, ref: field.ref, content: field.text, bytes: field.bytes, field });
+    else small += `${small === "" ? "" : ","}${field.key}:${field.text}`;
+  }
+  return draftFrame({
+    kind: frameKinds.image,
+    taskId: task.taskId,
+    version: task.version,
+    bornAtMs: task.bornAtMs,
+    ttlMs: task.ttlMs,
+    small: `{${small}}`,
+    blobs,
+  });
+}
+
+/** Where a frame goes, and what the log knows at that moment. */
+export interface FramePlace {
+  readonly segment: LogSegment;
+  /** Offset of the frame in the segment. */
+  readonly offset: number;
+  readonly sequence: number;
+  readonly durableSequence: number;
+  readonly previousHash: IdHash;
+}
+
+/**
+ * Writes the frame into `target` at `at`.
+ *
+ * @returns The references to the blobs that lie in this frame, in the order of `draft.blobs`; `undefined` for
+ * those that lie elsewhere.
+ */
+export function encodeFrame(
+  draft: FrameDraft,
+  target: Buffer,
+  at: number,
+  place: FramePlace,
+): (BlobRef | undefined)[] {
+  const { segment } = place;
+  const bodyAt = at + HEADER_BYTES;
+  const bodyBytes = draft.metaBytes + draft.blobsBytes;
+  const utf16 = hasLoneSurrogate(draft.taskId);
+
+  const inline = encodeBlobs(draft, target, bodyAt + draft.metaBytes, place);
+  encodeMeta(draft, target, bodyAt, inline, utf16);
+  const bodyChecksum = crc32(target.subarray(bodyAt, bodyAt + bodyBytes), segment.salt);
+
+  target.writeUInt32LE(HEADER_MAGIC_WORD, at);
+  target.writeUInt32LE(
+    draft.kind | (((utf16 ? FLAG_UTF16_ID : 0) | (draft.copyOf === undefined ? 0 : FLAG_COPY)) << 8),
+    at + 4,
+  );
+  target.writeUInt32LE(draft.metaBytes, at + 8);
+  target.writeUInt32LE(draft.blobsBytes, at + 12);
+  writeUint64(target, place.sequence, at + 16);
+  writeHash(target, draft.idHash, at + 24);
+  target.writeDoubleLE(draft.version, at + 32);
+  target.writeDoubleLE(draft.bornAtMs, at + 40);
+  target.writeDoubleLE(draft.ttlMs ?? Number.NaN, at + 48);
+  writeUint64(target, place.durableSequence, at + 56);
+  writeHash(target, place.previousHash, at + 64);
+  target.writeUInt32LE(bodyChecksum, at + 72);
+  target.writeUInt32LE(crc32(target.subarray(at, at + 76), segment.salt), at + 76);
+
+  const trailerAt = bodyAt + bodyBytes;
+  target.writeUInt32LE(TRAILER_MAGIC_WORD, trailerAt);
+  target.writeUInt32LE(bodyBytes, trailerAt + 4);
+  writeUint64(target, place.sequence, trailerAt + 8);
+  writeHash(target, draft.idHash, trailerAt + 16);
+  target.writeUInt32LE(bodyChecksum, trailerAt + 24);
+  target.writeUInt32LE(crc32(target.subarray(trailerAt, trailerAt + 28), segment.salt), trailerAt + 28);
+  return inline;
+}
+
+/** All bytes that {@link encodeFrame} will write. */
+export function draftBytes(draft: FrameDraft): number {
+  return frameBytes(draft);
+}
+
+function encodeBlobs(
+  draft: FrameDraft,
+  target: Buffer,
+  blobsAt: number,
+  place: FramePlace,
+): (BlobRef | undefined)[] {
+  const { segment } = place;
+  const inline: (BlobRef | undefined)[] = [];
+  let at = blobsAt;
+  let offset = place.offset + HEADER_BYTES + draft.metaBytes;
+  for (const blob of draft.blobs) {
+    if (blob.ref !== undefined || blob.content === undefined) {
+      inline.push(undefined);
+      continue;
+    }
+    writeContent(target, blob.content, at);
+    const checksum = crc32(target.subarray(at, at + blob.bytes), segment.salt);
+    inline.push({ segment, offset, bytes: blob.bytes, checksum });
+    at += blob.bytes;
+    offset += blob.bytes;
+  }
+  return inline;
+}
+
+function encodeMeta(
+  draft: FrameDraft,
+  target: Buffer,
+  metaAt: number,
+  inline: readonly (BlobRef | undefined)[],
+  utf16: boolean,
+): void {
+  const idLength = idBytes(draft.taskId);
+  target.writeUInt32LE(idLength, metaAt);
+  target.write(draft.taskId, metaAt + 4, utf16 ? "utf16le" : "utf8");
+  let at = metaAt + 4 + idLength;
+  target.writeDoubleLE(draft.bornAtMs, at);
+  target.writeDoubleLE(draft.ttlMs ?? Number.NaN, at + 8);
+  target.writeUInt32LE(draft.blobs.length, at + 16);
+  at += 20;
+  for (const [index, blob] of draft.blobs.entries()) {
+    const ref = blob.ref ?? inline[index];
+    if (ref === undefined) throw new Error(`The field ${blob.key} has neither a value nor a place.`);
+    const keyBytes = target.write(blob.key, at + 2);
+    target.writeUInt16LE(keyBytes, at);
+    at += 2 + keyBytes;
+    writeUint64(target, ref.segment.epoch, at);
+    writeUint64(target, ref.segment.number, at + 8);
+    writeUint64(target, ref.offset, at + 16);
+    target.writeUInt32LE(ref.bytes, at + 24);
+    target.writeUInt32LE(ref.checksum, at + 28);
+    at += 32;
+  }
+  writeContent(target, draft.small, at);
+}
+
+function writeContent(target: Buffer, content: string | Buffer, at: number): void {
+  if (typeof content === "string") target.write(content, at);
+  else content.copy(target, at);
+}
+
+function writeHash(target: Buffer, hash: IdHash, at: number): void {
+  target.writeUInt32LE(hash.low, at);
+  target.writeUInt32LE(hash.high, at + 4);
+}
+
+function idBytes(taskId: string): number {
+  return hasLoneSurrogate(taskId) ? taskId.length * 2 : Buffer.byteLength(taskId);
+}
+
+/** UTF-8 has no form for half a pair. */
+function hasLoneSurrogate(text: string): boolean {
+  return /\p{Surrogate}/u.test(text);
+}

@@ -1,0 +1,71 @@
+import type { IdHash } from "./hash-id.ts";
+
+/*
+ * One frame is one write of one task. Little-endian:
+ *
+ *   header   0 magic · 4 kind · 5 flags · 8 bytes of the meta part · 12 bytes of the blobs · 16 sequence ·
+ *            24 id hash · 32 version · 40 bornAtMs · 48 ttlMs (NaN: never) · 56 durable sequence ·
+ *            64 id hash of the frame before · 72 checksum of the body · 76 checksum of the header
+ *   body     meta: id · bornAtMs · ttlMs · table of large fields · small fields as JSON text, then the blobs
+ *   trailer  0 magic · 4 bytes of the body · 8 sequence · 16 id hash · 24 checksum of the body ·
+ *            28 checksum of the trailer
+ *
+ * Header and trailer name the task twice, so that one of them can say whose frame it was when the other is
+ * damaged. All checksums start from the salt of the segment.
+ */
+
+/** 0xF5 never occurs in UTF-8 text, so no payload looks like a frame. */
+export const HEADER_MAGIC: Buffer = Buffer.from([0xf5, 0x4c, 0x4a, 0x46]);
+export const TRAILER_MAGIC: Buffer = Buffer.from([0xf5, 0x4c, 0x4a, 0x54]);
+export const HEADER_MAGIC_WORD: number = HEADER_MAGIC.readUInt32LE();
+export const TRAILER_MAGIC_WORD: number = TRAILER_MAGIC.readUInt32LE();
+
+export const HEADER_BYTES = 80;
+export const TRAILER_BYTES = 32;
+
+export const frameKinds = {
+  /** The whole of a task: small fields, and large ones or references to them. */
+  image: 1,
+  /** The task was deleted after it expired. */
+  tombstone: 2,
+  /** The task was found damaged, and the damaged bytes are gone from the log. */
+  marker: 3,
+} as const;
+
+export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds];
+
+/** The id is UTF-16, because it holds a lone surrogate that UTF-8 cannot. */
+export const FLAG_UTF16_ID = 1;
+/** A copy made by compaction: it has the sequence number of its original. */
+export const FLAG_COPY = 2;
+
+/** An encoded field larger than this is kept apart, so that a change of the status does not rewrite it. */
+export const LARGE_FIELD_BYTES = 512;
+
+/** Lengths, birth and life in the meta part; the id, the table and the small fields come on top. */
+export const META_FIXED_BYTES: number = 4 + 8 + 8 + 4;
+
+/** Fixed bytes of one entry in the table of large fields; the name comes on top. */
+export const BLOB_ENTRY_BYTES: number = 2 + 8 + 8 + 8 + 4 + 4;
+
+/** The fixed part of a frame. */
+export interface FrameHeader {
+  readonly kind: FrameKind;
+  readonly flags: number;
+  readonly metaBytes: number;
+  readonly blobsBytes: number;
+  readonly sequence: number;
+  readonly idHash: IdHash;
+  readonly version: number;
+  readonly bornAtMs: number;
+  readonly ttlMs: number | null;
+  /** Every write up to this one had been flushed when the frame was written. */
+  readonly durableSequence: number;
+  readonly previousHash: IdHash;
+  readonly bodyChecksum: number;
+}
+
+/** All bytes of a frame. */
+export function frameBytes({ metaBytes, blobsBytes }: { metaBytes: number; blobsBytes: number }): number {
+  return HEADER_BYTES + metaBytes + blobsBytes + TRAILER_BYTES;
+}

@@ -1,0 +1,205 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { errnoOf, flushDirectory, readFully, writeFully, type FileLayer } from "./file-layer.ts";
+import { DirectoryLock } from "./directory-lock.ts";
+import {
+  decodeLock,
+  encodeLock,
+  LOCK_BYTES,
+  lockName,
+  parseLockName,
+  type LockContent,
+} from "./lock-file.ts";
+import { identifyProcess, probeProcess, type Liveness, type ProcessIdentity } from "./process-identity.ts";
+import type { CleanEnd } from "./replay-log.ts";
+import { parseSegmentName } from "./segment-header.ts";
+import { walErrors } from "./wal-errors.ts";
+
+/** A holder that cannot be looked at is dead when its counter stood still this long. It counts every 2 s. */
+const STALE_AFTER_MS = 10_000;
+const LOOK_EVERY_MS = 250;
+
+/** Locks this many epochs back are removed: nobody who read them can still be on the way to take over. */
+const KEPT_EPOCHS = 8;
+
+/** A lost race starts over; a directory cannot change owners this often while somebody tries once. */
+const MAX_ROUNDS = 100;
+
+/** What locking needs from the world; tests bring their own clock and processes. */
+export interface LockWorld {
+  readonly self: ProcessIdentity;
+  probe(holder: ProcessIdentity): Liveness;
+  monotonicMs(): number;
+  wait(ms: number): Promise<void>;
+}
+
+export function realWorld(): LockWorld {
+  const self = identifyProcess();
+  return {
+    self,
+    probe: (holder) => probeProcess(holder, self),
+    monotonicMs: () => performance.now(),
+    wait: (ms) => new Promise((resume) => setTimeout(resume, ms)),
+  };
+}
+
+/** The directory is ours, and this is how earlier owners left it. */
+export interface AcquiredLock {
+  readonly lock: DirectoryLock;
+  readonly cleanEnds: readonly CleanEnd[];
+}
+
+/**
+ * Makes this process the one owner of a directory. Each ownership is an epoch, and each epoch a file that
+ * only one process can make; an epoch never comes twice. A takeover makes the next epoch's file.
+ *
+ * @throws LongJobsError `store_locked` with the holder, when somebody alive owns the directory.
+ */
+export async function lockDirectory(files: FileLayer, dir: string, world: LockWorld): Promise<AcquiredLock> {
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const names = await files.list(dir);
+    const epochs = names.map(parseLockName).filter((epoch) => epoch !== undefined);
+    const current = Math.max(0, ...epochs);
+    if (current > 0 && !(await isFree(files, dir, current, world))) continue;
+    // Segments remember epochs as well, should somebody have deleted the lock files.
+    const epoch = Math.max(current, ...names.map((name) => parseSegmentName(name)?.epoch ?? 0)) + 1;
+    const content: LockContent = {
+      state: "held",
+      holder: world.self,
+      since: new Date().toISOString(),
+      counter: 0,
+    };
+    if (!(await makeLock(files, dir, epoch, content))) continue;
+    // Whoever decided on an old view of the directory made an old epoch: the newer one is the owner.
+    if ((await files.list(dir)).some((name) => (parseLockName(name) ?? 0) > epoch)) {
+      await files.unlink(join(dir, lockName(epoch)));
+      continue;
+    }
+    const cleanEnds = await readCleanEnds(files, dir, epochs);
+    await removeOld(files, dir, epoch);
+    const file = await files.open(join(dir, lockName(epoch)), "r+");
+    return { lock: new DirectoryLock({ files, dir, epoch, file, content }), cleanEnds };
+  }
+  throw walErrors.unavailable("lock its directory: others keep taking it", undefined);
+}
+
+/** Whether the lock of an epoch binds nobody any more. @throws LongJobsError `store_locked` when it does. */
+async function isFree(files: FileLayer, dir: string, epoch: number, world: LockWorld): Promise<boolean> {
+  const path = join(dir, lockName(epoch));
+  let seen = await readLock(files, path);
+  let standsStillSinceMs = world.monotonicMs();
+  for (;;) {
+    if (seen === "gone") return false;
+    const liveness =
+      seen === "torn" ? "unknown" : seen.state === "closed" ? "dead" : world.probe(seen.holder);
+    if (liveness === "dead") return true;
+    if (liveness === "alive" && seen !== "torn") throw lockedBy(dir, seen);
+    if (world.monotonicMs() - standsStillSinceMs >= STALE_AFTER_MS) return true;
+    await world.wait(LOOK_EVERY_MS);
+    const now = await readLock(files, path);
+    if (now !== "gone" && now !== "torn" && seen !== "torn" && now.counter !== seen.counter)
+      throw lockedBy(dir, now);
+    if (now === "torn" && seen !== "torn") continue; // In the middle of a heartbeat, or of a bad disk: look again.
+    if (seen === "torn" && now !== "torn") standsStillSinceMs = world.monotonicMs();
+    seen = now;
+  }
+}
+
+function lockedBy(dir: string, { holder, since }: LockContent): Error {
+  return walErrors.locked(dir, { pid: holder.pid, host: holder.host, since });
+}
+
+async function readLock(files: FileLayer, path: string): Promise<LockContent | "torn" | "gone"> {
+  try {
+    const file = await files.open(path, "r");
+    try {
+      const block = Buffer.alloc(LOCK_BYTES);
+      const count = await readFully(file, block, LOCK_BYTES, 0);
+      return decodeLock(block.subarray(0, count)) ?? "torn";
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return "gone";
+    throw error;
+  }
+}
+
+/** Links a complete file to the name: nobody ever sees half a lock. Resolves to whether this process made it. */
+async function makeLock(
+  files: FileLayer,
+  dir: string,
+  epoch: number,
+  content: LockContent,
+): Promise<boolean> {
+  const path = join(dir, lockName(epoch));
+  const draft = join(dir, `lock-draft-${content.holder.pid}-${randomBytes(6).toString("hex")}`);
+  await writeLock(files, draft, content);
+  try {
+    await files.link(draft, path);
+    await flushDirectory(files, dir);
+    return true;
+  } catch (error) {
+    const errno = errnoOf(error);
+    // ENOENT: the owner cleaned our draft away.
+    if (errno === "EEXIST" || errno === "ENOENT") return false;
+    if (
+      errno !== "EPERM" &&
+      errno !== "ENOTSUP" &&
+      errno !== "EOPNOTSUPP" &&
+      errno !== "ENOSYS" &&
+      errno !== "EMLINK"
+    ) {
+      throw error;
+    }
+    return await makeLockWithoutLinks(files, dir, path, content);
+  } finally {
+    await files.unlink(draft).catch(() => {}); // A draft left behind is removed by a later owner.
+  }
+}
+
+/** File systems without hard links: the exclusive creation decides, and readers wait until the file is whole. */
+async function makeLockWithoutLinks(
+  files: FileLayer,
+  dir: string,
+  path: string,
+  content: LockContent,
+): Promise<boolean> {
+  try {
+    await writeLock(files, path, content);
+    await flushDirectory(files, dir);
+    return true;
+  } catch (error) {
+    if (errnoOf(error) === "EEXIST") return false;
+    throw error;
+  }
+}
+
+async function writeLock(files: FileLayer, path: string, content: LockContent): Promise<void> {
+  const file = await files.open(path, "wx+");
+  try {
+    await writeFully(file, encodeLock(content), 0);
+    await file.flush();
+  } finally {
+    await file.close();
+  }
+}
+
+/** How every earlier owner that closed its store left the log. */
+async function readCleanEnds(files: FileLayer, dir: string, epochs: readonly number[]): Promise<CleanEnd[]> {
+  const ends: CleanEnd[] = [];
+  for (const epoch of epochs) {
+    const content = await readLock(files, join(dir, lockName(epoch)));
+    if (typeof content === "object" && content.end !== undefined) ends.push(content.end);
+  }
+  return ends;
+}
+
+async function removeOld(files: FileLayer, dir: string, epoch: number): Promise<void> {
+  for (const name of await files.list(dir)) {
+    const isOldLock = (parseLockName(name) ?? epoch) <= epoch - KEPT_EPOCHS;
+    if (!isOldLock && !name.startsWith("lock-draft-")) continue;
+    // What cannot be removed now is in nobody's way.
+    await files.unlink(join(dir, name)).catch(() => {});
+  }
+}

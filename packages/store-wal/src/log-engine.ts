@@ -1,0 +1,242 @@
+import { join } from "node:path";
+import { reportBackgroundError } from "@longjobs/core";
+import { AppendQueue } from "./append-queue.ts";
+import { Compactor } from "./compact-segments.ts";
+import type { DirectoryLock } from "./directory-lock.ts";
+import type { IdHash } from "./hash-id.ts";
+import { LogWriter } from "./log-writer.ts";
+import type { BlobRef, LogSegment } from "./log-segment.ts";
+import { segmentKey } from "./log-segment.ts";
+import type { ResolvedOptions } from "./options.ts";
+import { Quarantine } from "./quarantine.ts";
+import { RecordReader, type DamagedBytesError } from "./read-record.ts";
+import { RecordCache } from "./record-cache.ts";
+import { RelocateFrames } from "./relocate-frames.ts";
+import type { CleanEnd, ReplayedLog } from "./replay-log.ts";
+import { ReserveFile } from "./reserve-file.ts";
+import { SegmentFiles } from "./segment-files.ts";
+import type { TaskEntry, TaskIndex } from "./task-index.ts";
+import { TaskLanes } from "./task-lanes.ts";
+import { draftTombstone } from "./tombstone.ts";
+import { walErrors } from "./wal-errors.ts";
+
+/** What the housekeeping asks of the store above it. */
+export interface EngineHooks {
+  removeExpired(taskId: string, entry: TaskEntry): Promise<void>;
+  sweepExpired(): Promise<void>;
+  markDamaged(taskId: string, entry: TaskEntry, error: DamagedBytesError): void;
+}
+
+/**
+ * The parts of an open log, wired together: what is written goes through the queue, what is read through the
+ * reader, and after every batch the housekeeping looks whether it is due.
+ */
+export class LogEngine {
+  readonly index: TaskIndex;
+  readonly cache: RecordCache;
+  readonly lanes: TaskLanes = new TaskLanes();
+  readonly queue: AppendQueue;
+  readonly reader: RecordReader;
+  readonly #options: ResolvedOptions;
+  readonly #lock: DirectoryLock;
+  readonly #open: SegmentFiles;
+  readonly #writer: LogWriter;
+  readonly #quarantine: Quarantine;
+  readonly #relocate: RelocateFrames;
+  readonly #compactor: Compactor;
+  readonly #background = new Set<Promise<void>>();
+  #hooks: EngineHooks | undefined;
+  #sweptAt: LogSegment | undefined;
+  #lost: Error | undefined;
+
+  constructor(options: ResolvedOptions, lock: DirectoryLock, log: ReplayedLog) {
+    const { dir, files, fsync, segmentBytes, randomUint32, reserveBytes } = options;
+    const isTakenOver = (): boolean => lock.isTakenOver();
+    const onError = (error: unknown): void => this.report(error);
+    this.#options = options;
+    this.#lock = lock;
+    this.index = log.index;
+    this.cache = new RecordCache(options.cacheBytes);
+    this.#open = new SegmentFiles(files, dir);
+    this.reader = new RecordReader(this.#open, log.segments);
+    this.#quarantine = new Quarantine(files, this.reader, dir);
+    const reserve = reserveBytes === null ? undefined : new ReserveFile(files, dir, reserveBytes);
+    this.#writer = new LogWriter({
+      files,
+      dir,
+      fsync,
+      segmentBytes,
+      randomUint32,
+      reserve,
+      isTakenOver,
+      epoch: lock.epoch,
+      nextSequence: log.nextSequence,
+      last: log.last,
+      segments: log.segments,
+      open: this.#open,
+    });
+    this.queue = new AppendQueue({
+      writer: this.#writer,
+      files,
+      dir,
+      reserve,
+      onError,
+      onSettled: () => this.#considerHousekeeping(),
+      onTakenOver: () => this.#lose(),
+    });
+    const { cache, index, lanes, queue, reader } = this;
+    this.#relocate = new RelocateFrames({
+      index,
+      cache,
+      lanes,
+      queue,
+      reader,
+      quarantine: this.#quarantine,
+      now: options.now,
+      removeExpired: (taskId, entry) => this.#hooks?.removeExpired(taskId, entry) ?? Promise.resolve(),
+      markDamaged: (taskId, entry, error) => this.#hooks?.markDamaged(taskId, entry, error),
+    });
+    this.#compactor = new Compactor({
+      files,
+      dir,
+      floorBytes: options.compactionFloorBytes,
+      segments: log.segments,
+      open: this.#open,
+      index,
+      writer: this.#writer,
+      relocate: this.#relocate,
+      rotate: () => queue.rotate(),
+      isTakenOver,
+      onError,
+    });
+  }
+
+  /** Set when another process owns the directory: nothing that is read here can be trusted any more. */
+  get lost(): Error | undefined {
+    return this.#lost;
+  }
+
+  /** Begins the housekeeping. */
+  start(hooks: EngineHooks): void {
+    this.#hooks = hooks;
+    this.#lock.startHeartbeat(
+      () => {
+        if (this.#lock.isTakenOver()) this.#lose();
+      },
+      (error) => this.report(walErrors.unavailable("show that its owner lives", error)),
+    );
+    this.#compactor.consider();
+  }
+
+  /** Tells about damage found at the opening, keeps its bytes, and repeats states that a torn write follows. */
+  async settleDamage({ verdict }: ReplayedLog): Promise<void> {
+    for (const { taskId, damage } of verdict.hurt) {
+      const { idHash } = damage;
+      const hash =
+        idHash === undefined
+          ? ""
+          : ` with the id hash ${idHash.high.toString(16)}:${idHash.low.toString(16)}`;
+      await this.reportDamage(taskId === undefined ? `A task${hash}` : `Task ${taskId}`, damage);
+    }
+    for (const damage of verdict.nobodys)
+      await this.reportDamage("A part of the log that no task could be found for", damage);
+    for (const { taskId, idHash, damage } of verdict.unended) {
+      if (taskId !== undefined) await this.#relocate.renew(taskId);
+      else await this.#appendVoid(idHash, damage.segment);
+    }
+  }
+
+  /** Reports damage, with where its bytes are kept. */
+  async reportDamage(subject: string, damage: Pick<BlobRef, "segment" | "offset" | "bytes">): Promise<void> {
+    const work = this.#keepAside(damage).then((kept) => {
+      this.report(walErrors.corrupt(subject, `${damage.segment.name} at ${damage.offset}`, kept));
+    });
+    this.#background.add(work);
+    await work;
+    this.#background.delete(work);
+  }
+
+  report(error: unknown): void {
+    reportBackgroundError(error, this.#options.onError);
+  }
+
+  /** Writes the deletion of a task whose lane the caller has. */
+  async appendTombstone(taskId: string, entry: TaskEntry, onGone: () => void): Promise<void> {
+    const { bornAtMs, ttlMs, sinceSegment, segment } = entry;
+    const draft = draftTombstone(
+      { taskId, bornAtMs, ttlMs },
+      { since: sinceSegment, until: segmentKey(segment) },
+    );
+    await this.queue.append({ draft, rank: "housekeeping", onDurable: onGone });
+  }
+
+  /** Deletes an expired task that is known only by the hash of its id; resolves to how many that were. */
+  async removeUnnamed(idHash: IdHash): Promise<number> {
+    const entry = this.index.getUnnamed(idHash);
+    if (entry === undefined) return 0;
+    await this.#appendVoid(idHash, entry.segment);
+    this.index.deleteUnnamed(idHash);
+    return 1;
+  }
+
+  /** Ends everything and gives the directory up. Errors are reported; every file is closed whatever happens. */
+  async close(): Promise<void> {
+    await this.#compactor.stop();
+    await this.queue.drain();
+    await Promise.all(this.#background);
+    for (const error of await this.#open.closeAll())
+      this.report(walErrors.unavailable("close a file", error));
+    try {
+      await this.#lock.close(this.#cleanEnd());
+    } catch (error) {
+      this.report(walErrors.unavailable("release its lock", error));
+    }
+    this.cache.clear();
+  }
+
+  #cleanEnd(): CleanEnd | undefined {
+    const { last } = this.#writer;
+    if (last === undefined || this.#lost !== undefined) return undefined;
+    const { epoch, number, validBytes } = last;
+    return { epoch, number, validBytes, sequence: this.#writer.durableSequence };
+  }
+
+  async #appendVoid(idHash: IdHash, segment: LogSegment): Promise<void> {
+    const key = segmentKey(segment);
+    const draft = draftTombstone(
+      { taskId: "", idHash, bornAtMs: 0, ttlMs: null },
+      { since: key, until: key },
+    );
+    await this.queue.append({ draft, rank: "housekeeping", onDurable: () => {} });
+  }
+
+  async #keepAside(damage: Pick<BlobRef, "segment" | "offset" | "bytes">): Promise<string | undefined> {
+    try {
+      return await this.#quarantine.keep(damage);
+    } catch (error) {
+      this.report(
+        walErrors.unavailable(`keep damaged bytes in ${join(this.#options.dir, "quarantine")}`, error),
+      );
+      return undefined;
+    }
+  }
+
+  /** A task that nobody asks for any more must not keep its space: each new segment is a moment to look. */
+  #considerHousekeeping(): void {
+    const { active } = this.#writer;
+    if (active !== undefined && active !== this.#sweptAt) {
+      const isFirst = this.#sweptAt === undefined;
+      this.#sweptAt = active;
+      const sweep = isFirst ? undefined : this.#hooks?.sweepExpired();
+      if (sweep !== undefined) void sweep.then(() => this.#compactor.consider());
+    }
+    this.#compactor.consider();
+  }
+
+  #lose(): void {
+    if (this.#lost !== undefined) return;
+    this.#lost = walErrors.takenOver(this.#options.dir);
+    this.queue.stop(this.#lost);
+    this.report(this.#lost);
+  }
+}

@@ -1,0 +1,62 @@
+import { FRAMES_START, segmentName, type SegmentHeader, type SegmentId } from "./segment-header.ts";
+import type { IdHash } from "./hash-id.ts";
+
+/** Bytes that cannot be read as frames, and what is known about whose they were. */
+export interface Damage {
+  readonly segment: LogSegment;
+  readonly offset: number;
+  readonly bytes: number;
+  readonly idHash: IdHash | undefined;
+  /** Absent when neither end of the frame could be read. */
+  readonly sequence: number | undefined;
+  readonly bornAtMs: number;
+  readonly ttlMs: number | null;
+  /** True when the bytes look like a write that never ended: cut short, or with a hole of zeros. */
+  readonly torn: boolean;
+  /** True for a frame that stands for damaged bytes which compaction removed. */
+  readonly isMarker: boolean;
+}
+
+/** A value of a large field: where its bytes are. */
+export interface BlobRef {
+  readonly segment: LogSegment;
+  readonly offset: number;
+  readonly bytes: number;
+  readonly checksum: number;
+}
+
+/** One file of the log while the store is open. */
+export class LogSegment implements SegmentId {
+  readonly epoch: number;
+  readonly number: number;
+  readonly name: string;
+  readonly header: SegmentHeader;
+  /** Where valid frames end: the end of the last flushed batch. */
+  validBytes: number = FRAMES_START;
+  /** Bytes that some task still needs. */
+  liveBytes = 0;
+  /** The size of the file where it is known to be longer than its valid bytes. */
+  hasInvalidTail = false;
+  /** Readers that rely on the file being there. */
+  holds = 0;
+
+  constructor(header: SegmentHeader) {
+    this.header = header;
+    this.epoch = header.epoch;
+    this.number = header.number;
+    this.name = segmentName(header);
+  }
+
+  get salt(): number {
+    return this.header.salt;
+  }
+
+  get garbageBytes(): number {
+    return this.validBytes - FRAMES_START - this.liveBytes;
+  }
+}
+
+/** A map key for a segment. */
+export function segmentKey({ epoch, number }: SegmentId): number {
+  return epoch * 4_294_967_296 + number;
+}

@@ -1,0 +1,210 @@
+import { join } from "node:path";
+import { draftBytes, encodeFrame, type FrameDraft } from "./encode-frame.ts";
+import { flushDirectory, ShortWriteError, writeFully, type FileLayer, type OpenFile } from "./file-layer.ts";
+import { noHash, type IdHash } from "./hash-id.ts";
+import { LogSegment, segmentKey, type BlobRef } from "./log-segment.ts";
+import type { ReserveFile } from "./reserve-file.ts";
+import type { SegmentFiles } from "./segment-files.ts";
+import { encodeSegmentHeader, FRAMES_START, segmentName, type SegmentHeader } from "./segment-header.ts";
+
+/** Where a frame came to lie. */
+export interface PlacedFrame {
+  readonly segment: LogSegment;
+  readonly offset: number;
+  readonly bytes: number;
+  readonly sequence: number;
+  /** By the order of the draft's blobs; `undefined` for those that lie elsewhere. */
+  readonly inline: readonly (BlobRef | undefined)[];
+}
+
+export interface LogWriterParts {
+  readonly files: FileLayer;
+  readonly dir: string;
+  readonly fsync: boolean;
+  readonly segmentBytes: number;
+  readonly randomUint32: () => number;
+  readonly epoch: number;
+  readonly nextSequence: number;
+  /** The segment an earlier opening wrote last. */
+  readonly last: LogSegment | undefined;
+  readonly segments: Map<number, LogSegment>;
+  readonly open: SegmentFiles;
+  readonly reserve: ReserveFile | undefined;
+  /** Whether another process owns the directory by now. */
+  isTakenOver(): boolean;
+}
+
+/** A batch that did not become durable. */
+export class AppendFailure extends Error {
+  override readonly name = "AppendFailure";
+  /** True when the write failed as a whole: nothing of the batch is in the file. */
+  readonly isAbsent: boolean;
+
+  constructor(cause: unknown, isAbsent: boolean) {
+    super("A batch could not be written.", { cause });
+    this.isAbsent = isAbsent;
+  }
+}
+
+/** The lock was taken over: nothing more may be acknowledged. */
+export class TakenOverError extends Error {
+  override readonly name = "TakenOverError";
+}
+
+/**
+ * Writes batches of frames, one at a time. A segment is open from its first to its last good batch; a failed
+ * write or flush ends it for ever, and the next segment records where it ended.
+ */
+export class LogWriter {
+  readonly #parts: LogWriterParts;
+  #active: LogSegment | undefined;
+  #file: OpenFile | undefined;
+  #last: LogSegment | undefined;
+  #nextNumber = 1;
+  #nextSequence: number;
+  #durableSequence: number;
+  #previousHash: IdHash = noHash;
+  #isOnReserve = false;
+  #buffer: Buffer = Buffer.allocUnsafe(64 * 1024);
+
+  constructor(parts: LogWriterParts) {
+    this.#parts = parts;
+    this.#nextSequence = parts.nextSequence;
+    this.#durableSequence = parts.nextSequence - 1;
+    this.#last = parts.last;
+  }
+
+  /** True while the log runs on the reserve, because the disk is full. */
+  get isOnReserve(): boolean {
+    return this.#isOnReserve;
+  }
+
+  get active(): LogSegment | undefined {
+    return this.#active;
+  }
+
+  /** The segment written last, by this opening or an earlier one. */
+  get last(): LogSegment | undefined {
+    return this.#last;
+  }
+
+  get durableSequence(): number {
+    return this.#durableSequence;
+  }
+
+  /** Whether the active segment takes so many bytes. */
+  hasRoom(bytes: number): boolean {
+    if (this.#active === undefined) return false;
+    const after = this.#active.validBytes + bytes;
+    if (this.#isOnReserve) return after <= (this.#parts.reserve?.bytes ?? 0);
+    return after <= this.#parts.segmentBytes || this.#active.validBytes === FRAMES_START;
+  }
+
+  /** Goes on in a new file. It and its name are durable when this resolves, and so is the end of the last one. */
+  async beginSegment(): Promise<void> {
+    const { files, dir, fsync } = this.#parts;
+    this.endSegment();
+    const header = this.#nextHeader();
+    const path = join(dir, segmentName(header));
+    const file = await files.open(path, "wx+");
+    try {
+      await writeFully(file, encodeSegmentHeader(header), 0);
+      if (fsync) {
+        await file.flush();
+        await flushDirectory(files, dir);
+      }
+    } catch (error) {
+      await file.close().catch(() => {}); // The first error is the one to report.
+      await files.unlink(path).catch(() => {}); // A header without frames: an opening passes over it.
+      throw error;
+    }
+    this.#activate(header, file);
+    this.#isOnReserve = false;
+  }
+
+  /** Goes on in the reserve. */
+  async beginOnReserve(): Promise<void> {
+    const { reserve } = this.#parts;
+    if (reserve?.isReady !== true) throw new Error("There is no reserve.");
+    this.endSegment();
+    const header = this.#nextHeader();
+    this.#activate(header, await reserve.spend(header));
+    this.#isOnReserve = true;
+  }
+
+  /** Nothing more is written to the active segment. */
+  endSegment(): void {
+    this.#active = undefined;
+    this.#file = undefined;
+  }
+
+  /**
+   * Writes the frames with one write and makes them durable with one flush. When it rejects, the segment has
+   * ended, and what was written behind its valid bytes does not count.
+   */
+  async append(drafts: readonly FrameDraft[]): Promise<PlacedFrame[]> {
+    const segment = this.#active;
+    const file = this.#file;
+    if (segment === undefined || file === undefined) throw new Error("No segment is open.");
+    let total = 0;
+    for (const draft of drafts) total += draftBytes(draft);
+    const placed = this.#encode(drafts, segment, total);
+    let isAbsent = true;
+    try {
+      const written = await file.write(this.#buffer, total, segment.validBytes);
+      isAbsent = false;
+      if (written !== total) throw new ShortWriteError(written, total);
+      if (this.#parts.fsync) await file.flush();
+    } catch (error) {
+      segment.hasInvalidTail = true;
+      this.endSegment();
+      throw new AppendFailure(error, isAbsent);
+    }
+    // After the flush, before anybody is told: a new owner that did not see these frames must not be contradicted.
+    if (this.#parts.isTakenOver()) throw new TakenOverError("Another process owns the directory.");
+    segment.validBytes += total;
+    this.#durableSequence = this.#nextSequence - 1;
+    if (this.#buffer.length > 4 * 1024 * 1024) this.#buffer = Buffer.allocUnsafe(64 * 1024);
+    return placed;
+  }
+
+  #encode(drafts: readonly FrameDraft[], segment: LogSegment, total: number): PlacedFrame[] {
+    if (this.#buffer.length < total)
+      this.#buffer = Buffer.allocUnsafe(Math.max(total, this.#buffer.length * 2));
+    const durableSequence = this.#durableSequence;
+    let at = 0;
+    return drafts.map((draft) => {
+      const offset = segment.validBytes + at;
+      const sequence = draft.copyOf ?? this.#nextSequence++;
+      const place = { segment, offset, sequence, durableSequence, previousHash: this.#previousHash };
+      const inline = encodeFrame(draft, this.#buffer, at, place);
+      this.#previousHash = draft.idHash;
+      const bytes = draftBytes(draft);
+      at += bytes;
+      return { segment, offset, bytes, sequence, inline };
+    });
+  }
+
+  #nextHeader(): SegmentHeader {
+    const { epoch, randomUint32 } = this.#parts;
+    // A number is used once, even if the file was never finished.
+    const number = this.#nextNumber;
+    this.#nextNumber += 1;
+    const predecessor = this.#last && {
+      epoch: this.#last.epoch,
+      number: this.#last.number,
+      validBytes: this.#last.validBytes,
+    };
+    return { epoch, number, salt: randomUint32() >>> 0, firstSequence: this.#nextSequence, predecessor };
+  }
+
+  #activate(header: SegmentHeader, file: OpenFile): void {
+    const segment = new LogSegment(header);
+    this.#parts.segments.set(segmentKey(segment), segment);
+    this.#parts.open.adopt(segment, file);
+    this.#active = segment;
+    this.#file = file;
+    this.#last = segment;
+    this.#previousHash = noHash;
+  }
+}

@@ -1,0 +1,41 @@
+import { segmentKey, type LogSegment } from "./log-segment.ts";
+import type { LogWriter } from "./log-writer.ts";
+import { FRAMES_START } from "./segment-header.ts";
+
+/** Copying four bytes to free one costs more than it gives. */
+const LEAST_GARBAGE = 0.2;
+
+/**
+ * The segment whose compaction gives back the most for the least copying. The one being written is chosen only
+ * when it is the best: the log goes on in a new file then.
+ */
+export function pickSegment(
+  segments: readonly LogSegment[],
+  tried: ReadonlySet<LogSegment>,
+  writer: Pick<LogWriter, "active" | "isOnReserve" | "hasRoom">,
+  floorBytes: number,
+): LogSegment | undefined {
+  let best: LogSegment | undefined;
+  for (const segment of segments) {
+    if (tried.has(segment) || garbageShare(segment) < LEAST_GARBAGE || isKeeper(segment, segments)) continue;
+    if (segment === writer.active && segment.garbageBytes < floorBytes / 2) continue;
+    if (writer.isOnReserve) {
+      // Half of what is left of the reserve stays for terminal writes.
+      if (segment === writer.active || !writer.hasRoom(segment.liveBytes * 2)) continue;
+    }
+    if (best === undefined || garbageShare(segment) > garbageShare(best)) best = segment;
+  }
+  return best;
+}
+
+function garbageShare(segment: LogSegment): number {
+  const bytes = segment.validBytes - FRAMES_START;
+  return bytes === 0 ? 1 : segment.garbageBytes / bytes;
+}
+
+/** A header that says where its predecessor ends must outlive a predecessor whose file goes on. */
+function isKeeper({ header: { predecessor } }: LogSegment, segments: readonly LogSegment[]): boolean {
+  if (predecessor === undefined) return false;
+  const key = segmentKey(predecessor);
+  return segments.some((segment) => segment.hasInvalidTail && segmentKey(segment) === key);
+}

@@ -1,0 +1,48 @@
+import { join } from "node:path";
+import { errnoOf, type FileLayer, writeFully } from "./file-layer.ts";
+import type { BlobRef } from "./log-segment.ts";
+import type { RecordReader } from "./read-record.ts";
+
+const CHUNK_BYTES = 1024 * 1024;
+
+/** Keeps damaged bytes aside, before compaction can delete them: a person may still save something. */
+export class Quarantine {
+  readonly #files: FileLayer;
+  readonly #reader: RecordReader;
+  readonly #dir: string;
+
+  constructor(files: FileLayer, reader: RecordReader, dir: string) {
+    this.#files = files;
+    this.#reader = reader;
+    this.#dir = join(dir, "quarantine");
+  }
+
+  /** Copies the bytes of a place; resolves to the file, or `undefined` when there is nothing to keep. */
+  async keep(place: Pick<BlobRef, "segment" | "offset" | "bytes">): Promise<string | undefined> {
+    const { segment, offset, bytes } = place;
+    const first = await this.#reader.readRaw({ segment, offset, bytes: Math.min(bytes, CHUNK_BYTES) });
+    if (first.length === 0) return undefined;
+    await this.#files.makeDirectory(this.#dir);
+    const path = join(this.#dir, `${segment.name}-${offset}-${bytes}.bytes`);
+    try {
+      const file = await this.#files.open(path, "wx+");
+      try {
+        await writeFully(file, first, 0);
+        for (let at = first.length; at < bytes;) {
+          const next = { segment, offset: offset + at, bytes: Math.min(bytes - at, CHUNK_BYTES) };
+          const chunk = await this.#reader.readRaw(next);
+          if (chunk.length === 0) break;
+          await writeFully(file, chunk, at);
+          at += chunk.length;
+        }
+        await file.flush();
+      } finally {
+        await file.close();
+      }
+    } catch (error) {
+      // An earlier opening kept the same bytes under the same name.
+      if (errnoOf(error) !== "EEXIST") throw error;
+    }
+    return path;
+  }
+}

@@ -1,0 +1,194 @@
+import { isExpired } from "@longjobs/core";
+import type { AppendQueue } from "./append-queue.ts";
+import { draftFrame, type DraftBlob, type FrameDraft } from "./encode-frame.ts";
+import { frameKinds, type FrameHeader } from "./frame-format.ts";
+import type { Damage, LogSegment } from "./log-segment.ts";
+import type { PlacedFrame } from "./log-writer.ts";
+import { entryOfFrame } from "./place-frame.ts";
+import type { Quarantine } from "./quarantine.ts";
+import { DamagedBytesError, type RecordReader, type StoredFrame } from "./read-record.ts";
+import type { RecordCache } from "./record-cache.ts";
+import { needsSegment, type TaskEntry, type TaskIndex } from "./task-index.ts";
+import type { TaskLanes } from "./task-lanes.ts";
+import { draftTombstone, type TombstoneRange } from "./tombstone.ts";
+
+export interface RelocateParts {
+  readonly index: TaskIndex;
+  readonly cache: RecordCache;
+  readonly lanes: TaskLanes;
+  readonly queue: AppendQueue;
+  readonly reader: RecordReader;
+  readonly quarantine: Quarantine;
+  readonly now: () => number;
+  /** Deletes an expired task whose lane the caller has. */
+  removeExpired(taskId: string, entry: TaskEntry): Promise<void>;
+  /** Marks a task whose bytes turned out to be damaged. */
+  markDamaged(taskId: string, entry: TaskEntry, error: DamagedBytesError): void;
+}
+
+/**
+ * Appends what is still needed of a segment to the end of the log. Each copy takes the lane of its task, so
+ * that no write of it is in flight meanwhile. All methods resolve to the segment that has the copy now.
+ */
+export class RelocateFrames {
+  readonly #parts: RelocateParts;
+
+  constructor(parts: RelocateParts) {
+    this.#parts = parts;
+  }
+
+  /** Moves what a task has in a segment. */
+  task(taskId: string, from: LogSegment): Promise<LogSegment | undefined> {
+    return this.#inLane(taskId, async () => {
+      const { index, now } = this.#parts;
+      const entry = index.get(taskId);
+      if (entry === undefined || !needsSegment(entry, from)) return undefined;
+      if (isExpired(entry.bornAtMs, entry.ttlMs, now())) {
+        await this.#parts.removeExpired(taskId, entry);
+        return undefined;
+      }
+      if (entry.damage !== null) return this.#mark(taskId, entry, entry.damage);
+      try {
+        return await this.#copy(taskId, entry, from, entry.sequence);
+      } catch (error) {
+        if (!(error instanceof DamagedBytesError)) throw error;
+        this.#parts.markDamaged(taskId, entry, error);
+        const damaged = index.get(taskId);
+        return damaged?.damage ? this.#mark(taskId, damaged, damaged.damage) : undefined;
+      }
+    });
+  }
+
+  /** Writes the present state of a task once more, as its newest frame. */
+  renew(taskId: string): Promise<LogSegment | undefined> {
+    return this.#inLane(taskId, async () => {
+      const entry = this.#parts.index.get(taskId);
+      return entry === undefined ? undefined : this.#copy(taskId, entry, entry.segment, undefined);
+    });
+  }
+
+  /** Keeps the damage of a task that is known only by the hash of its id. */
+  async unnamed(damage: Damage, from: LogSegment): Promise<LogSegment | undefined> {
+    const { index, quarantine } = this.#parts;
+    const { idHash } = damage;
+    const entry = idHash && index.getUnnamed(idHash);
+    if (idHash === undefined || entry?.segment !== from) return undefined;
+    if (!damage.isMarker) await quarantine.keep(damage);
+    const draft = draftFrame({ ...markerParts(entry), taskId: "", idHash });
+    const placed = await this.#append(draft, (frame) => {
+      if (index.getUnnamed(idHash) === entry) {
+        index.setUnnamed(idHash, entryOfFrame(draft, frame, entry.sinceSegment, markerDamage(damage, frame)));
+      }
+    });
+    return placed.segment;
+  }
+
+  /** Keeps the deletion of a task. */
+  tombstone(taskId: string, header: FrameHeader, range: TombstoneRange): Promise<LogSegment | undefined> {
+    return this.#inLane(taskId, async () => {
+      const { idHash, bornAtMs, ttlMs, sequence } = header;
+      const draft = draftTombstone({ taskId, idHash, bornAtMs, ttlMs }, range, sequence);
+      return (await this.#append(draft, () => {})).segment;
+    });
+  }
+
+  async #copy(
+    taskId: string,
+    entry: TaskEntry,
+    from: LogSegment,
+    sequence: number | undefined,
+  ): Promise<LogSegment> {
+    const { index, reader } = this.#parts;
+    const stored = await reader.readForCopy(entry, from);
+    const draft = draftCopy(taskId, entry, stored, sequence);
+    const placed = await this.#append(draft, (frame) => {
+      index.set(taskId, entryOfFrame(draft, frame, entry.sinceSegment));
+      this.#moveFields(taskId, draft, frame);
+    });
+    return placed.segment;
+  }
+
+  async #mark(taskId: string, entry: TaskEntry, damage: Damage): Promise<LogSegment> {
+    const { index, quarantine } = this.#parts;
+    if (!damage.isMarker) await quarantine.keep(damage);
+    const draft = draftFrame({ ...markerParts(entry), taskId });
+    const placed = await this.#append(draft, (frame) => {
+      index.set(taskId, entryOfFrame(draft, frame, entry.sinceSegment, markerDamage(damage, frame)));
+    });
+    return placed.segment;
+  }
+
+  async #append(draft: FrameDraft, onPlaced: (placed: PlacedFrame) => void): Promise<PlacedFrame> {
+    let placed: PlacedFrame | undefined;
+    await this.#parts.queue.append({
+      draft,
+      rank: "housekeeping",
+      onDurable: (frame) => {
+        placed = frame;
+        onPlaced(frame);
+      },
+    });
+    if (placed === undefined) throw new Error("A frame was acknowledged without a place.");
+    return placed;
+  }
+
+  /** A task in memory refers to its large fields by place: the next update would refer to the old one. */
+  #moveFields(taskId: string, draft: FrameDraft, placed: PlacedFrame): void {
+    const fields = this.#parts.cache.get(taskId)?.fields ?? [];
+    for (const [index, { key }] of draft.blobs.entries()) {
+      const ref = placed.inline[index];
+      const field = ref && fields.find((candidate) => candidate.key === key);
+      if (field?.ref !== undefined) field.ref = ref;
+    }
+  }
+
+  async #inLane<T>(taskId: string, work: () => Promise<T>): Promise<T> {
+    const { lanes } = this.#parts;
+    await lanes.enter(taskId);
+    try {
+      return await work();
+    } finally {
+      lanes.leave(taskId);
+    }
+  }
+}
+
+function draftCopy(
+  taskId: string,
+  entry: TaskEntry,
+  stored: StoredFrame,
+  copyOf: number | undefined,
+): FrameDraft {
+  const { version, bornAtMs, ttlMs } = entry;
+  const blobs = stored.blobs.map(({ key, ref, inline }): DraftBlob => ({
+    key,
+    ref: inline === undefined ? ref : undefined,
+    content: inline,
+    bytes: ref.bytes,
+    field: undefined,
+  }));
+  return draftFrame({
+    kind: frameKinds.image,
+    taskId,
+    version,
+    bornAtMs,
+    ttlMs,
+    small: stored.small,
+    blobs,
+    copyOf,
+  });
+}
+
+function markerParts({ bornAtMs, ttlMs, version }: TaskEntry): {
+  kind: typeof frameKinds.marker;
+  version: number;
+  bornAtMs: number;
+  ttlMs: number | null;
+  small: string;
+} {
+  return { kind: frameKinds.marker, version, bornAtMs, ttlMs, small: "{}" };
+}
+
+function markerDamage(damage: Damage, { segment, offset, bytes, sequence }: PlacedFrame): Damage {
+  return { ...damage, segment, offset, bytes, sequence, isMarker: true };
+}

@@ -1,0 +1,276 @@
+import { join } from "node:path";
+import { FLAG_COPY, frameKinds, type FrameHeader } from "./frame-format.ts";
+import { readFully, type FileLayer } from "./file-layer.ts";
+import type { BlobEntry } from "./decode-frame.ts";
+import { hashId, hashKey, isSameHash } from "./hash-id.ts";
+import { LogSegment, segmentKey, type BlobRef, type Damage } from "./log-segment.ts";
+import { judgeDamage, type Verdict } from "./judge-damage.ts";
+import { decodeTombstone } from "./tombstone.ts";
+import { scanSegment, type ScannedFrame } from "./scan-segment.ts";
+import {
+  compareSegments,
+  decodeSegmentHeader,
+  FRAMES_START,
+  parseSegmentName,
+  segmentName,
+  type SegmentId,
+} from "./segment-header.ts";
+import type { TaskEntry, TaskIndex } from "./task-index.ts";
+import { walErrors } from "./wal-errors.ts";
+
+/** How a clean close left the log: from then on a missing byte is damage, not a write that never ended. */
+export interface CleanEnd extends SegmentId {
+  readonly validBytes: number;
+  readonly sequence: number;
+}
+
+/** The log as it was found. */
+export interface ReplayedLog {
+  readonly segments: Map<number, LogSegment>;
+  readonly index: TaskIndex;
+  readonly nextSequence: number;
+  /** The segment written last. */
+  readonly last: LogSegment | undefined;
+  readonly verdict: Verdict;
+}
+
+/** Room between the sequence numbers of two openings, for frames so damaged that theirs is unknown. */
+const SEQUENCE_GAP = 1_048_576;
+
+/** Reads the whole log once, front to back, keeping one small entry per task. Changes nothing on disk. */
+export async function replayLog(
+  files: FileLayer,
+  dir: string,
+  cleanEnds: readonly CleanEnd[],
+): Promise<ReplayedLog> {
+  const found = await readHeaders(files, dir);
+  const { segments, unreadable } = found;
+  const chain = found.chain.filter(({ segment }) => !isBetween(segment, found.chain));
+  for (const { segment } of found.chain) {
+    if (isBetween(segment, found.chain)) segments.delete(segmentKey(segment));
+  }
+  const replay = new Replay(segments);
+  replay.damages.push(...unreadable);
+
+  for (const [position, { segment, size }] of chain.entries()) {
+    const known = endOf(segment, chain, cleanEnds);
+    const isLast = position === chain.length - 1;
+    const end = Math.min(size, known ?? size);
+    segment.hasInvalidTail = size > end;
+    segment.validBytes = end;
+    if (known !== undefined && size < known) replay.damages.push(nobodys(segment, size, known - size));
+    await replay.scan(files, dir, segment, end);
+    if (isLast && known === undefined) replay.tail = segment;
+  }
+  for (const { sequence } of cleanEnds) replay.sawDurable(sequence);
+
+  const { index, verdict } = judgeDamage(replay);
+  const last = chain.at(-1)?.segment;
+  if (replay.tail !== undefined) trimTail(replay, verdict);
+  return { segments, index, nextSequence: replay.highestSequence + 1 + SEQUENCE_GAP, last, verdict };
+}
+
+/** What a scan of the log collects, before damage is judged. */
+export class Replay {
+  /** The newest frame of each task, tombstones included. */
+  readonly newest: Map<string, TaskEntry> = new Map();
+  /** Tasks whose newest frame is a tombstone. */
+  readonly tombstones: Map<string, "original" | "copy"> = new Map();
+  /** Deletions of tasks whose id is unknown: the highest sequence number by hash of the id. */
+  readonly voids: Map<string, number> = new Map();
+  readonly damages: Damage[] = [];
+  readonly segments: Map<number, LogSegment>;
+  /** The segment whose end nobody vouches for. */
+  tail: LogSegment | undefined;
+  /** The highest sequence number that is known to have been flushed. */
+  durableSequence = 0;
+  highestSequence = 0;
+  /** Where whole frames end in the segment scanned last. */
+  framesEnd: number = FRAMES_START;
+
+  constructor(segments: Map<number, LogSegment>) {
+    this.segments = segments;
+  }
+
+  sawDurable(sequence: number): void {
+    this.durableSequence = Math.max(this.durableSequence, sequence);
+    this.highestSequence = Math.max(this.highestSequence, sequence);
+  }
+
+  async scan(files: FileLayer, dir: string, segment: LogSegment, end: number): Promise<void> {
+    // A segment is begun only after everything before it was flushed or given up.
+    this.sawDurable(segment.header.firstSequence - 1);
+    this.framesEnd = FRAMES_START;
+    const file = await files.open(join(dir, segment.name), "r");
+    try {
+      await scanSegment(
+        file,
+        segment,
+        { end },
+        {
+          frame: (frame) => this.#keep(segment, frame),
+          damage: (damage) => {
+            this.damages.push(damage);
+            this.highestSequence = Math.max(this.highestSequence, damage.sequence ?? 0);
+          },
+        },
+      );
+    } finally {
+      await file.close();
+    }
+  }
+
+  #keep(segment: LogSegment, { header, meta, offset, bytes, source }: ScannedFrame): void {
+    this.sawDurable(header.durableSequence);
+    this.highestSequence = Math.max(this.highestSequence, header.sequence);
+    this.framesEnd = offset + bytes;
+    if (meta.taskId === "" && !isSameHash(hashId(""), header.idHash)) {
+      this.#keepUnnamed(segment, offset, bytes, header);
+      return;
+    }
+    const before = this.newest.get(meta.taskId);
+    const isCopy = (header.flags & FLAG_COPY) !== 0;
+    // The highest sequence wins in any order of files; on a tie the copy, which comes later.
+    if (before !== undefined && before.sequence > header.sequence) return;
+    if (before?.sequence === header.sequence && !isCopy) return;
+    const isMarker = header.kind === frameKinds.marker;
+    const isTombstone = header.kind === frameKinds.tombstone;
+    const blobs = this.#outside(meta.blobs, segment, offset);
+    const lost = blobs?.includes(undefined) === true;
+    const sinceSegment = isTombstone ? decodeTombstone(source, meta).since : segmentKey(segment);
+    this.newest.set(meta.taskId, {
+      segment,
+      offset,
+      bytes,
+      sequence: header.sequence,
+      version: header.version,
+      bornAtMs: header.bornAtMs,
+      ttlMs: header.ttlMs,
+      blobs: blobs?.filter((blob) => blob !== undefined) ?? null,
+      sinceSegment: Math.min(sinceSegment, before?.sinceSegment ?? sinceSegment),
+      damage: isMarker || lost ? { ...damageOf(segment, offset, bytes, header), isMarker } : null,
+    });
+    if (isTombstone) this.tombstones.set(meta.taskId, isCopy ? "copy" : "original");
+    else if (before !== undefined) this.tombstones.delete(meta.taskId);
+  }
+
+  /** A frame about a task that is known only by the hash of its id. */
+  #keepUnnamed(segment: LogSegment, offset: number, bytes: number, header: FrameHeader): void {
+    if (header.kind === frameKinds.marker) {
+      this.damages.push({ ...damageOf(segment, offset, bytes, header), isMarker: true });
+    } else {
+      const key = hashKey(header.idHash);
+      this.voids.set(key, Math.max(this.voids.get(key) ?? 0, header.sequence));
+    }
+  }
+
+  #outside(
+    entries: readonly BlobEntry[],
+    segment: LogSegment,
+    offset: number,
+  ): (BlobRef | undefined)[] | null {
+    const outside = entries.filter(
+      (entry) => segmentKey(entry) !== segmentKey(segment) || entry.offset < offset,
+    );
+    if (outside.length === 0) return null;
+    return outside.map((entry) => {
+      const home = this.segments.get(segmentKey(entry));
+      return home && { segment: home, offset: entry.offset, bytes: entry.bytes, checksum: entry.checksum };
+    });
+  }
+}
+
+interface FoundSegment {
+  readonly segment: LogSegment;
+  readonly size: number;
+}
+
+async function readHeaders(
+  files: FileLayer,
+  dir: string,
+): Promise<{ segments: Map<number, LogSegment>; chain: FoundSegment[]; unreadable: Damage[] }> {
+  const ids = (await files.list(dir)).map(parseSegmentName).filter((id) => id !== undefined);
+  const segments = new Map<number, LogSegment>();
+  const chain: FoundSegment[] = [];
+  const unreadable: Damage[] = [];
+  for (const id of ids.toSorted(compareSegments)) {
+    const name = segmentName(id);
+    const file = await files.open(join(dir, name), "r");
+    try {
+      const size = await file.size();
+      const block = Buffer.alloc(FRAMES_START);
+      await readFully(file, block, FRAMES_START, 0);
+      const reading = decodeSegmentHeader(block);
+      if (reading.kind === "too_new") throw walErrors.tooNew(name, reading.format);
+      // A file under another's name would be found twice, or not at all.
+      if (reading.kind === "good" && compareSegments(reading.header, id) === 0) {
+        const segment = new LogSegment(reading.header);
+        segments.set(segmentKey(segment), segment);
+        chain.push({ segment, size });
+        if (reading.damagedCopies > 0) unreadable.push(nobodys(segment, 0, FRAMES_START));
+      } else if (size > FRAMES_START) {
+        // Without its salt nothing in it can be trusted. A file that ends here was never begun.
+        unreadable.push(
+          nobodys(new LogSegment({ ...id, salt: 0, firstSequence: 1, predecessor: undefined }), 0, size),
+        );
+      }
+    } finally {
+      await file.close();
+    }
+  }
+  return { segments, chain, unreadable };
+}
+
+/** A file that a later segment passes over was never part of the log: its creation failed, or its owner had lost the lock. */
+function isBetween(segment: LogSegment, chain: readonly FoundSegment[]): boolean {
+  return chain.some(({ segment: { header } }) => {
+    const { predecessor } = header;
+    return (
+      predecessor !== undefined &&
+      compareSegments(segment, header) < 0 &&
+      compareSegments(predecessor, segment) < 0
+    );
+  });
+}
+
+/** Where a successor or a clean close says that a segment ends. */
+function endOf(
+  segment: LogSegment,
+  chain: readonly FoundSegment[],
+  cleanEnds: readonly CleanEnd[],
+): number | undefined {
+  for (const {
+    segment: { header },
+  } of chain) {
+    const { predecessor } = header;
+    if (predecessor !== undefined && compareSegments(predecessor, segment) === 0)
+      return predecessor.validBytes;
+  }
+  const ends = cleanEnds.filter((end) => compareSegments(end, segment) === 0).map((end) => end.validBytes);
+  return ends.length === 0 ? undefined : Math.max(...ends);
+}
+
+/** What follows the last frame that counts was never acknowledged; the next segment will say so. */
+function trimTail(replay: Replay, verdict: Verdict): void {
+  const { tail } = replay;
+  if (tail === undefined) return;
+  const kept = replay.damages.filter((damage) => damage.segment === tail && !verdict.ignored.has(damage));
+  const end = Math.max(replay.framesEnd, ...kept.map(({ offset, bytes }) => offset + bytes));
+  tail.hasInvalidTail ||= end < tail.validBytes;
+  tail.validBytes = end;
+}
+
+function nobodys(segment: LogSegment, offset: number, bytes: number): Damage {
+  const unknown = { idHash: undefined, sequence: undefined, bornAtMs: Number.NaN, ttlMs: null };
+  return { segment, offset, bytes, ...unknown, torn: false, isMarker: false };
+}
+
+function damageOf(
+  segment: LogSegment,
+  offset: number,
+  bytes: number,
+  header: ScannedFrame["header"],
+): Damage {
+  const { idHash, sequence, bornAtMs, ttlMs } = header;
+  return { segment, offset, bytes, idHash, sequence, bornAtMs, ttlMs, torn: false, isMarker: false };
+}

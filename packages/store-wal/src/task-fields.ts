@@ -1,0 +1,144 @@
+import { LongJobsError, normalizeJson, storeErrors, type TaskPatch, type TaskRecord } from "@longjobs/core";
+import { LARGE_FIELD_BYTES } from "./frame-format.ts";
+import type { BlobRef } from "./log-segment.ts";
+
+/**
+ * One field of a record as JSON text. A small one keeps its text; a large one has it only until it is
+ * written, then a reference to it.
+ */
+export interface TaskField {
+  readonly name: string;
+  /** The name as a JSON string. */
+  readonly key: string;
+  /** Bytes of the value's text. */
+  readonly bytes: number;
+  text: string | undefined;
+  ref: BlobRef | undefined;
+}
+
+/** `"taskId":`, `"version":`, the comma between them and the braces. */
+const FRAME_OF_RECORD_BYTES = 2 + 9 + 1 + 10;
+
+/** Deeper than any engine writes, shallower than where JSON.stringify overflows the stack. */
+const MAX_DEPTH = 1_000;
+
+/** A frame has 16 bits for the bytes of a name. */
+const MAX_KEY_LENGTH = 10_000;
+
+/** Fields that the frame has in places of their own. */
+const outside = new Set(["taskId", "version"]);
+
+/** True for a field whose value lies apart from the small ones. */
+export function isLarge(field: TaskField): boolean {
+  return field.bytes > LARGE_FIELD_BYTES;
+}
+
+/** A frozen copy of what the caller gave (C6); what is frozen already is shared. */
+export function snapshotRecord(record: TaskRecord, maxBytes: number): TaskRecord {
+  assertRecord(record);
+  return Object.freeze(snapshot(record, maxBytes, false)) as TaskRecord;
+}
+
+/** The same for a patch: a field that is `undefined` stays, because it deletes (C11). */
+export function snapshotPatch(patch: TaskPatch, maxBytes: number): TaskPatch {
+  for (const field of outside) {
+    if (Object.hasOwn(patch, field))
+      throw new TypeError(`A patch cannot set ${field}: it belongs to the store.`);
+  }
+  return snapshot(patch, maxBytes, true);
+}
+
+/** Every field of a record, encoded. */
+export function encodeFields(record: TaskRecord): TaskField[] {
+  const fields: TaskField[] = [];
+  for (const [name, value] of Object.entries(record))
+    if (!outside.has(name)) fields.push(encodeField(name, value));
+  return fields;
+}
+
+/** The fields after a patch; only what it names is encoded. */
+export function patchFields(fields: readonly TaskField[], patch: TaskPatch): TaskField[] {
+  const next = fields.slice();
+  for (const [name, value] of Object.entries(patch)) {
+    const at = next.findIndex((field) => field.name === name);
+    if (value === undefined) {
+      if (at >= 0) next.splice(at, 1);
+    } else if (at >= 0) next[at] = encodeField(name, value);
+    else next.push(encodeField(name, value));
+  }
+  return next;
+}
+
+/** The exact bytes of the record's JSON text. @throws LongJobsError `record_too_large` (C20) */
+export function assertFits(
+  taskId: string,
+  version: number,
+  fields: readonly TaskField[],
+  maxBytes: number,
+): number {
+  let bytes = FRAME_OF_RECORD_BYTES + Buffer.byteLength(JSON.stringify(taskId)) + String(version).length;
+  for (const field of fields) bytes += Buffer.byteLength(field.key) + field.bytes + 2;
+  if (bytes > maxBytes) throw storeErrors.recordTooLarge(taskId, bytes, maxBytes);
+  return bytes;
+}
+
+function encodeField(name: string, value: unknown): TaskField {
+  const text = JSON.stringify(value);
+  const key = JSON.stringify(name);
+  if (key.length > MAX_KEY_LENGTH) {
+    throw new LongJobsError(
+      "invalid_json",
+      `The name of a field is longer than ${MAX_KEY_LENGTH} characters.`,
+    );
+  }
+  return { name, key, bytes: Buffer.byteLength(text), text, ref: undefined };
+}
+
+function snapshot(fields: object, maxBytes: number, keepsUndefined: boolean): Record<string, unknown> {
+  const limits = { maxDepth: MAX_DEPTH, maxKeys: Infinity, maxBytes };
+  const copy: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== undefined) copy[name] = normalizeJson(value, name, limits);
+    else if (keepsUndefined) copy[name] = undefined;
+  }
+  return copy;
+}
+
+function assertRecord(record: TaskRecord): void {
+  if (typeof record.taskId !== "string" || typeof record.status !== "string") {
+    throw new TypeError("A record needs a taskId and a status.");
+  }
+  if (!Number.isSafeInteger(record.version))
+    throw new TypeError("The version of a record is a safe integer.");
+}
+
+/**
+ * Builds a record from its parts as one JSON text: assignment would lose a key such as `__proto__`.
+ *
+ * @throws LongJobsError `record_corrupt` when the text is JSON, but not a record.
+ */
+export function parseRecord(
+  taskId: string,
+  version: number,
+  smallText: string,
+  large: readonly [string, string][],
+): TaskRecord {
+  const inner = smallText.slice(1, -1);
+  let text = `{"taskId":${JSON.stringify(taskId)},"version":${version}`;
+  if (inner !== "") text += `,${inner}`;
+  for (const [key, value] of large) text += `,${key}:${value}`;
+  const record = parseOrUndefined(`${text}}`);
+  if (record === undefined || typeof record.status !== "string") {
+    throw new LongJobsError("record_corrupt", `What is stored for task ${taskId} is not a record.`);
+  }
+  return record;
+}
+
+function parseOrUndefined(text: string): TaskRecord | undefined {
+  try {
+    return JSON.parse(text) as TaskRecord;
+  } catch {
+    // The caller reports it as damage: bytes that pass their checksum but are not JSON.
+    return undefined;
+  }
+}

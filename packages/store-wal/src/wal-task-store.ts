@@ -1,0 +1,299 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import {
+  applyTaskPatch,
+  isExpired,
+  isLongJobsError,
+  isTerminal,
+  reportBackgroundError,
+  storeErrors,
+  TaskWatchers,
+  type ExclusiveTaskStore,
+  type TaskPatch,
+  type TaskRecord,
+  type TaskStore,
+  type WatchableTaskStore,
+} from "@longjobs/core";
+import { draftImage } from "./encode-frame.ts";
+import type { LogEngine } from "./log-engine.ts";
+import type { Damage } from "./log-segment.ts";
+import { segmentKey } from "./log-segment.ts";
+import { OperationGate } from "./operation-gate.ts";
+import type { ResolvedOptions, WalTaskStoreOptions } from "./options.ts";
+import { openLog } from "./open-log.ts";
+import { entryOfFrame, settleFields } from "./place-frame.ts";
+import { DamagedBytesError } from "./read-record.ts";
+import type { CachedTask } from "./record-cache.ts";
+import { assertFits, encodeFields, patchFields, snapshotPatch, snapshotRecord } from "./task-fields.ts";
+import type { TaskEntry } from "./task-index.ts";
+import { walErrors } from "./wal-errors.ts";
+
+/** Entries looked at between two turns of the event loop. */
+const SWEEP_SLICE = 2_000;
+
+/**
+ * Keeps tasks on one local disk, for one process: a write-ahead log with group commit. Open it with
+ * {@link WalTaskStore.open}.
+ *
+ * A task is what the index says: its entry changes when a frame is durable, and then, in this order, the
+ * cache, the watchers and the caller learn of it. A writer has the lane of its task from before it looks at
+ * the version until then.
+ */
+export class WalTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTaskStore {
+  readonly exclusive = true;
+  readonly #engine: LogEngine;
+  readonly #options: ResolvedOptions;
+  readonly #watchers: TaskWatchers;
+  readonly #gate = new OperationGate();
+  readonly #loads = new Map<TaskEntry, Promise<CachedTask>>();
+  #closing: Promise<void> | undefined;
+
+  private constructor(engine: LogEngine, options: ResolvedOptions) {
+    this.#engine = engine;
+    this.#options = options;
+    this.#watchers = new TaskWatchers(options.onError);
+  }
+
+  /**
+   * Opens the log in a directory and makes this process its owner until {@link close}.
+   *
+   * Rejects with `store_locked` while another process, or this one, has it open, with `schema_too_new` for a
+   * log of a later version, and with TypeError or RangeError for an option out of bounds.
+   */
+  static async open(options: WalTaskStoreOptions): Promise<WalTaskStore> {
+    const { engine, resolved } = await openLog(options);
+    const store = new WalTaskStore(engine, resolved);
+    engine.start({
+      removeExpired: (taskId, entry) => store.#writeTombstone(taskId, entry),
+      sweepExpired: () => store.#sweepInBackground(),
+      markDamaged: (taskId, entry, error) => store.#markDamaged(taskId, entry, error),
+    });
+    return store;
+  }
+
+  async create(record: TaskRecord): Promise<void> {
+    this.#assertOpen();
+    const { maxRecordBytes, now } = this.#options;
+    const kept = snapshotRecord(record, maxRecordBytes);
+    const { taskId, version, ttlMs } = kept;
+    const fields = encodeFields(kept);
+    const bytes = assertFits(taskId, version, fields, maxRecordBytes);
+    return this.#write(taskId, async () => {
+      const found = this.#engine.index.get(taskId);
+      const since = found?.sinceSegment;
+      if (this.#isLive(found))
+        throw found.damage === null ? storeErrors.taskExists(taskId) : corrupt(taskId, found.damage);
+      const draft = draftImage({ taskId, version, bornAtMs: now(), ttlMs: lifeOf(ttlMs) }, fields);
+      await this.#engine.queue.append({
+        draft,
+        rank: "ordinary",
+        onDurable: (placed) => {
+          settleFields(draft, placed);
+          this.#show(taskId, entryOfFrame(draft, placed, since ?? segmentKey(placed.segment)), {
+            record: kept,
+            fields,
+            bytes,
+          });
+        },
+      });
+    });
+  }
+
+  async get(taskId: string): Promise<TaskRecord | undefined> {
+    this.#assertOpen();
+    const entry = this.#engine.index.get(taskId);
+    if (!this.#isLive(entry)) return undefined;
+    if (entry.damage !== null) throw corrupt(taskId, entry.damage);
+    const cached = this.#engine.cache.get(taskId)?.record;
+    if (cached !== undefined) return cached;
+    return (await this.#gate.run(() => this.#load(taskId, entry))).record;
+  }
+
+  async update(taskId: string, patch: TaskPatch, expectedVersion: number): Promise<number> {
+    this.#assertOpen();
+    const { maxRecordBytes } = this.#options;
+    const kept = snapshotPatch(patch, maxRecordBytes);
+    return this.#write(taskId, async () => {
+      const entry = this.#engine.index.get(taskId);
+      if (!this.#isLive(entry)) throw storeErrors.unknownTask(taskId);
+      if (entry.damage !== null) throw corrupt(taskId, entry.damage);
+      if (entry.version !== expectedVersion) {
+        throw storeErrors.versionConflict(taskId, expectedVersion, entry.version);
+      }
+      const current = this.#engine.cache.get(taskId) ?? (await this.#loadFields(taskId, entry));
+      const version = expectedVersion + 1;
+      const fields = patchFields(current.fields, kept);
+      const bytes = assertFits(taskId, version, fields, maxRecordBytes);
+      const record = current.record && applyTaskPatch(current.record, kept);
+      const ttlMs = Object.hasOwn(kept, "ttlMs") ? lifeOf(kept.ttlMs) : entry.ttlMs;
+      const draft = draftImage({ taskId, version, bornAtMs: entry.bornAtMs, ttlMs }, fields);
+      await this.#engine.queue.append({
+        draft,
+        rank: kept.status !== undefined && isTerminal(kept.status) ? "terminal" : "ordinary",
+        onDurable: (placed) => {
+          settleFields(draft, placed);
+          this.#show(taskId, entryOfFrame(draft, placed, entry.sinceSegment), { record, fields, bytes });
+        },
+      });
+      return version;
+    });
+  }
+
+  async sweep(): Promise<number> {
+    this.#assertOpen();
+    return this.#gate.run(() => this.#sweepExpired());
+  }
+
+  async watch(taskId: string, onChange: () => void): Promise<() => Promise<void>> {
+    this.#assertOpen();
+    return this.#watchers.add(taskId, onChange);
+  }
+
+  /** Finishes pending writes and releases every file. Never rejects: failures go to `onError`. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    await this.#gate.whenIdle();
+    await this.#engine.close();
+    this.#watchers.clear();
+  }
+
+  #assertOpen(): void {
+    if (this.#closing !== undefined) throw storeErrors.storeClosed();
+    if (this.#engine.lost !== undefined) throw this.#engine.lost;
+  }
+
+  #isLive(entry: TaskEntry | undefined): entry is TaskEntry {
+    return entry !== undefined && !isExpired(entry.bornAtMs, entry.ttlMs, this.#options.now());
+  }
+
+  /** One write at a time per task: whoever waits looks at the version only when its turn has come. */
+  #write<T>(taskId: string, work: () => Promise<T>): Promise<T> {
+    const { lanes } = this.#engine;
+    return this.#gate.run(async () => {
+      const ahead = lanes.enter(taskId);
+      if (ahead !== undefined) await ahead;
+      try {
+        return await work();
+      } finally {
+        lanes.leave(taskId);
+      }
+    });
+  }
+
+  #show(taskId: string, entry: TaskEntry, cached: CachedTask): void {
+    this.#engine.index.set(taskId, entry);
+    this.#engine.cache.set(taskId, cached);
+    this.#watchers.notify(taskId);
+  }
+
+  /** Parallel readers of one task share one reading. */
+  #load(taskId: string, entry: TaskEntry): Promise<CachedTask> {
+    const known = this.#loads.get(entry);
+    if (known !== undefined) return known;
+    const loading = this.#reading(taskId, entry, this.#engine.reader.readTask(taskId, entry)).finally(() =>
+      this.#loads.delete(entry),
+    );
+    this.#loads.set(entry, loading);
+    return loading;
+  }
+
+  #loadFields(taskId: string, entry: TaskEntry): Promise<CachedTask> {
+    return this.#reading(taskId, entry, this.#engine.reader.readFields(taskId, entry));
+  }
+
+  async #reading(taskId: string, entry: TaskEntry, reading: Promise<CachedTask>): Promise<CachedTask> {
+    try {
+      const task = await reading;
+      // The task may have changed meanwhile: what was read is then good for this caller only.
+      if (this.#engine.index.get(taskId) === entry) this.#engine.cache.set(taskId, task);
+      return task;
+    } catch (error) {
+      if (!(error instanceof DamagedBytesError) && !isLongJobsError(error, "record_corrupt")) throw error;
+      throw corrupt(taskId, this.#markDamaged(taskId, entry, error));
+    }
+  }
+
+  /** From now on the task is refused, until it expires or is written whole. Reported once. */
+  #markDamaged(taskId: string, entry: TaskEntry, error: unknown): Damage {
+    const { segment, offset, bytes } = error instanceof DamagedBytesError ? error.place : entry;
+    const { sequence, bornAtMs, ttlMs } = entry;
+    const damage = {
+      segment,
+      offset,
+      bytes,
+      idHash: undefined,
+      sequence,
+      bornAtMs,
+      ttlMs,
+      torn: false,
+      isMarker: false,
+    };
+    if (this.#engine.index.get(taskId) !== entry) return damage;
+    this.#engine.index.set(taskId, { ...entry, damage });
+    this.#engine.cache.delete(taskId);
+    void this.#engine.reportDamage(`Task ${taskId}`, damage);
+    return damage;
+  }
+
+  async #sweepExpired(): Promise<number> {
+    let swept = 0;
+    let seen = 0;
+    let removals: Promise<number>[] = [];
+    const expired = [...this.#engine.index.unnamed()].filter(([, entry]) => !this.#isLive(entry));
+    for (const [, { damage }] of expired) {
+      if (damage?.idHash !== undefined) removals.push(this.#engine.removeUnnamed(damage.idHash));
+    }
+    for (const [taskId, entry] of this.#engine.index.named()) {
+      if (!this.#isLive(entry)) removals.push(this.#removeIfExpired(taskId));
+      seen += 1;
+      if (seen % SWEEP_SLICE > 0) continue;
+      for (const count of await Promise.all(removals)) swept += count;
+      removals = [];
+      await nextTurn();
+    }
+    for (const count of await Promise.all(removals)) swept += count;
+    return swept;
+  }
+
+  #removeIfExpired(taskId: string): Promise<number> {
+    return this.#write(taskId, async () => {
+      const entry = this.#engine.index.get(taskId);
+      if (entry === undefined || this.#isLive(entry)) return 0;
+      await this.#writeTombstone(taskId, entry);
+      return 1;
+    });
+  }
+
+  async #writeTombstone(taskId: string, entry: TaskEntry): Promise<void> {
+    await this.#engine.appendTombstone(taskId, entry, () => {
+      this.#engine.index.delete(taskId);
+      this.#engine.cache.delete(taskId);
+      this.#watchers.notify(taskId);
+    });
+  }
+
+  async #sweepInBackground(): Promise<void> {
+    if (this.#closing !== undefined) return;
+    try {
+      await this.#gate.run(() => this.#sweepExpired());
+    } catch (error) {
+      reportBackgroundError(error, this.#options.onError);
+    }
+  }
+}
+
+/** A record without a usable life never expires, as `isExpired` has it for `null`. */
+function lifeOf(ttlMs: number | null | undefined): number | null {
+  return typeof ttlMs === "number" ? ttlMs : null;
+}
+
+function corrupt(taskId: string, { segment, offset }: Damage): Error {
+  return walErrors.corrupt(`Task ${taskId}`, `${segment.name} at ${offset}`, undefined);
+}
