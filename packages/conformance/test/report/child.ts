@@ -1,16 +1,4 @@
-import type { StoreFactory } from "@longjobs/conformance";
-
-import { MapTaskStore } from "../support/map-task-store.ts";
-
-const factory: StoreFactory = () => {
-  let nowMs = Date.now();
-  return {
-    store: new MapTaskStore({ now: () => nowMs }),
-    advanceTime: (ms) => {
-      nowMs += ms;
-    },
-  };
-};
+import { factory } from "../right-store/child.ts";
 
 // #region report
 import { checkTaskStore } from "@longjobs/conformance";
