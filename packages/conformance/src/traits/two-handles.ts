@@ -2,7 +2,7 @@ import type { TaskStore } from "@longjobs/core";
 
 import type { CheckContext } from "../check-context.ts";
 import { defineCheck, type Check, type Need } from "../check.ts";
-import { expectEqual, expectRejects, expectThat } from "../expect.ts";
+import { expectEqual, expectRejects } from "../expect.ts";
 import { minimalRecord, patched } from "../records.ts";
 import { waitFor } from "../wait.ts";
 
@@ -99,7 +99,6 @@ export const twoHandleChecks: readonly Check[] = [
       await second.update("task-1", { statusMessage: "by the second handle" }, minimalRecord().version);
       await waitFor(() => heard > 0, "A hint of a change by the second handle");
       await end();
-      expectThat(heard > 0, "No hint came.");
     },
     ["watch"],
   ),
