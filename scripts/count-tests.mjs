@@ -5,7 +5,9 @@ try {
   const report = JSON.parse(readFileSync(process.argv[2], "utf8"));
   const skipped = report.numPendingTests + report.numTodoTests;
   // A file that does not load has no tests of its own to fail.
-  const brokenFiles = report.testResults.filter((file) => file.status === "failed" && file.assertionResults.length === 0);
+  const brokenFiles = report.testResults.filter(
+    (file) => file.status === "failed" && file.assertionResults.length === 0,
+  );
   console.log(report.numPassedTests, report.numFailedTests + brokenFiles.length, skipped);
 } catch (error) {
   console.error(error);

@@ -40,6 +40,7 @@ function readRegion(file: string, region: string): string {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const check = process.argv.includes("--check");
   const stale = syncSnippets(check);
-  for (const page of stale) console.log(check ? `${page}: snippets differ from their files` : `${page}: updated`);
+  for (const page of stale)
+    console.log(check ? `${page}: snippets differ from their files` : `${page}: updated`);
   if (check && stale.length > 0) process.exitCode = 1;
 }
