@@ -42,7 +42,7 @@ async function outcomeOf(
 ): Promise<Outcome> {
   try {
     const result = await handler(attempt);
-    if (result === undefined && attempt.ended) return { status: "abandoned", reason: undefined };
+    if (result === undefined && attempt.ended) return { status: "abandoned", reason: attempt.signal.reason };
     return completed(result, options);
   } catch (error) {
     return rejectedOutcome(error, attempt.signal.reason, options.jsonLimits);

@@ -305,7 +305,7 @@ export class TaskLifecycle {
 
   /** A hostile id never reaches the store; a foreign task is the same error as an unknown one. */
   async #readVisible(taskId: string, { scope }: ScopedCall): Promise<TaskRecord> {
-    if (!isTaskId(taskId)) throw storeErrors.unknownTask(String(taskId).slice(0, 64));
+    if (!isTaskId(taskId)) throw storeErrors.unknownTask(shownId(taskId));
     const record = await this.#writer.read(taskId);
     if (record.scope !== scope) throw storeErrors.unknownTask(taskId);
     return record;
@@ -351,6 +351,11 @@ export class TaskLifecycle {
     if (this.#closed !== undefined) throw lifecycleErrors.closed();
     this.#attempts.startTending();
   }
+}
+
+/** A hostile id is cut, and what is no text is not turned into one: that could throw. */
+function shownId(taskId: unknown): string {
+  return typeof taskId === "string" ? taskId.slice(0, 64) : `(${typeof taskId})`;
 }
 
 const timedOut: unique symbol = Symbol("timed out");
