@@ -1,4 +1,9 @@
-import { reportBackgroundError, TaskLifecycle, type TaskLifecycleOptions } from "@longjobs/core";
+import {
+  defaultJsonLimits,
+  reportBackgroundError,
+  TaskLifecycle,
+  type TaskLifecycleOptions,
+} from "@longjobs/core";
 import { tellError } from "./json-rpc-error.ts";
 import { RequestStates } from "./request-state.ts";
 import { resolveScopeOption, type ScopeOption } from "./scope.ts";
@@ -64,9 +69,7 @@ export interface Tasks {
  */
 export function createTasks(options: TasksOptions): Tasks {
   const { scope, requestStateSecret, ...engine } = options;
-  if (requestStateSecret !== undefined && requestStateSecret.length < 32) {
-    throw new RangeError("requestStateSecret must have at least 32 characters.");
-  }
+  assertSecret(requestStateSecret);
   const answers = new AnswerValidator();
   const lifecycle = new TaskLifecycle({
     ...engine,
@@ -75,7 +78,8 @@ export function createTasks(options: TasksOptions): Tasks {
   });
   const resolveScope = resolveScopeOption(scope);
   const states = new RequestStates(requestStateSecret ?? randomSecret(), options.now ?? Date.now);
-  const serveContext = { lifecycle, resolveScope, states, answers };
+  const limits = { ...defaultJsonLimits, ...engine.jsonLimits };
+  const serveContext = { lifecycle, resolveScope, states, answers, limits };
   const tell = (error: unknown): Error =>
     tellError(error, (fault) => reportBackgroundError(fault, options.onError));
   const seam = {
@@ -86,6 +90,12 @@ export function createTasks(options: TasksOptions): Tasks {
     useValidator: (validator: Parameters<AnswerValidator["use"]>[0]) => answers.use(validator),
   };
   return new AttachedTasks(lifecycle, (server) => attachV2(server, seam));
+}
+
+function assertSecret(secret: unknown): void {
+  if (secret === undefined) return;
+  if (typeof secret !== "string") throw new TypeError("requestStateSecret must be a string.");
+  if (secret.length < 32) throw new RangeError("requestStateSecret must have at least 32 characters.");
 }
 
 type RegisterTool = (tool: TaskTool) => void;

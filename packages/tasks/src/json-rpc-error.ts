@@ -1,4 +1,10 @@
-import { isLongJobsError, isProtocolError, type JsonValue, type LongJobsErrorCode } from "@longjobs/core";
+import {
+  defaultJsonLimits,
+  isLongJobsError,
+  rejectedOutcome,
+  type JsonValue,
+  type LongJobsErrorCode,
+} from "@longjobs/core";
 
 /** JSON-RPC error codes of the protocol and of the Tasks extension. */
 export const rpcCode = {
@@ -49,9 +55,22 @@ export interface JsonRpcError extends Error {
   readonly data?: JsonValue;
 }
 
+/** The errors that were made for a client. Drivers number their errors too: a number alone says nothing. */
+const meantForClients = new WeakSet<object>();
+
 /** Makes a JSON-RPC error without importing an SDK. */
 export function jsonRpcError(code: number, message: string, data?: JsonValue): JsonRpcError {
-  return Object.assign(new Error(message), { code, ...(data === undefined ? {} : { data }) });
+  const error = Object.assign(new Error(message), { code, ...(data === undefined ? {} : { data }) });
+  meantForClients.add(error);
+  return error;
+}
+
+/** What a function of the server's author threw: a protocol error is meant for the client, anything else is a fault. */
+export function authorsError(thrown: unknown): unknown {
+  const outcome = rejectedOutcome(thrown, undefined, defaultJsonLimits);
+  if (outcome.status !== "failed") return thrown;
+  const { code, message, data } = outcome.error;
+  return jsonRpcError(code, message, data);
 }
 
 /** The extension is needed for this very request, and it does not declare it. */
@@ -76,8 +95,12 @@ export function toJsonRpcError(error: unknown): JsonRpcError {
       retryable: error.retryable,
     });
   }
-  if (isProtocolError(error)) return error as JsonRpcError;
+  if (isMeantForClients(error)) return error;
   return jsonRpcError(rpcCode.internalError, "The server could not do this.");
+}
+
+function isMeantForClients(error: unknown): error is JsonRpcError {
+  return typeof error === "object" && error !== null && meantForClients.has(error);
 }
 
 /**

@@ -1,15 +1,17 @@
 import {
   defaultJsonLimits,
   fingerprintJson,
-  isProtocolError,
+  normalizeJson,
+  normalizeJsonObject,
+  rejectedOutcome,
   repeatRequest,
-  toToolError,
   type InputRequest,
   type InputResponse,
   type JsonObject,
   type JsonValue,
 } from "@longjobs/core";
-import { jsonRpcError, rpcCode } from "./json-rpc-error.ts";
+import { dropUndefined } from "./drop-undefined.ts";
+import { authorsError, jsonRpcError, rpcCode } from "./json-rpc-error.ts";
 import type { RequestStates } from "./request-state.ts";
 import type { Prepared, PrepareRequest, TaskTool } from "./tool-config.ts";
 import type { ToolCall } from "./tool-call.ts";
@@ -17,7 +19,7 @@ import { findRequestFault, type AnswerValidator } from "./validate-input.ts";
 
 /** The call is ready to start, or the client is asked first. */
 export type PreparedCall =
-  | { readonly kind: "ready"; readonly arguments: unknown; readonly changed: boolean }
+  | { readonly kind: "ready"; readonly arguments: unknown; readonly recorded: JsonValue }
   /** `prepare` threw: the answer is a tool error, and no task is made. */
   | { readonly kind: "result"; readonly result: JsonObject }
   | { readonly kind: "input_required"; readonly inputRequests: Requests; readonly requestState: string };
@@ -57,7 +59,7 @@ export async function prepareCall(
   context: PrepareContext,
 ): Promise<PreparedCall> {
   const { prepare } = tool.config;
-  if (prepare === undefined) return { kind: "ready", arguments: args, changed: false };
+  if (prepare === undefined) return { kind: "ready", arguments: args, recorded: call.rawArguments };
   const fingerprint = await fingerprintJson(call.rawArguments);
   const fresh: Round = {
     tool: tool.name,
@@ -68,24 +70,16 @@ export async function prepareCall(
   };
   const last =
     call.requestState === undefined ? fresh : await openRound(call.requestState, fresh, context.states);
-  const { accepted, refused } = judge(
-    last.asked as unknown as Requests,
-    call.inputResponses ?? {},
-    context.answers,
-  );
+  const { accepted, refused } = judge(last.asked as unknown as Requests, call, context.answers);
   const answers: Responses = { ...last.answers, ...accepted };
   const request: PrepareRequest = { ...call.request, scope, inputResponses: answers };
   let prepared: Prepared<unknown>;
   try {
     prepared = (await prepare(args as never, request)) ?? {};
   } catch (error) {
-    if (isProtocolError(error)) throw error;
-    return { kind: "result", result: toToolError(error, defaultJsonLimits) };
+    return { kind: "result", result: rejectedResult(error) };
   }
-  if (!("inputRequests" in prepared)) {
-    const changed = prepared.arguments !== undefined;
-    return { kind: "ready", arguments: changed ? prepared.arguments : args, changed };
-  }
+  if (!("inputRequests" in prepared)) return ready(prepared.arguments, args, call);
   const inputRequests = withReasons(prepared.inputRequests, refused);
   const asked = prepared.inputRequests as unknown as Round["asked"];
   return {
@@ -93,6 +87,27 @@ export async function prepareCall(
     inputRequests,
     requestState: await context.states.sign({ ...fresh, asked, answers }),
   };
+}
+
+function ready(changed: unknown, args: unknown, call: ToolCall): PreparedCall {
+  if (changed === undefined) return { kind: "ready", arguments: args, recorded: call.rawArguments };
+  try {
+    return {
+      kind: "ready",
+      arguments: changed,
+      recorded: normalizeJson(dropUndefined(changed), "arguments"),
+    };
+  } catch (error) {
+    // Not `invalid_json`, which would blame the client.
+    throw new TypeError("prepare gave arguments that cannot be stored.", { cause: error });
+  }
+}
+
+/** @throws the protocol error that `prepare` threw. */
+function rejectedResult(thrown: unknown): JsonObject {
+  const outcome = rejectedOutcome(thrown, undefined, defaultJsonLimits);
+  if (outcome.status === "completed") return outcome.result;
+  throw authorsError(thrown) as Error;
 }
 
 async function openRound(requestState: string, expected: Round, states: RequestStates): Promise<Round> {
@@ -103,6 +118,7 @@ async function openRound(requestState: string, expected: Round, states: RequestS
     throw jsonRpcError(
       rpcCode.invalidParams,
       "The requestState is not valid for this call; call the tool again without it.",
+      { reason: "invalid_request_state" },
     );
   }
   return round;
@@ -111,16 +127,18 @@ async function openRound(requestState: string, expected: Round, states: RequestS
 /** Only what was asked counts, and only answers that fit. */
 function judge(
   asked: Requests,
-  responses: { readonly [key: string]: JsonValue },
+  { inputResponses = {}, malformedKeys }: ToolCall,
   answers: AnswerValidator,
 ): { readonly accepted: Responses; readonly refused: ReadonlyMap<string, string> } {
   const accepted: [string, InputResponse][] = [];
   const refused = new Map<string, string>();
   for (const [key, request] of Object.entries(asked)) {
-    const response = Object.hasOwn(responses, key) ? responses[key] : undefined;
-    if (typeof response !== "object" || response === null || Array.isArray(response)) continue;
-    const fault = answers.findFault(request, response as InputResponse);
-    if (fault === undefined) accepted.push([key, response as InputResponse]);
+    if (malformedKeys.includes(key)) refused.set(key, "It was not a response object.");
+    const response = Object.hasOwn(inputResponses, key) ? inputResponses[key] : undefined;
+    if (response === undefined) continue;
+    const kept = normalizeJsonObject(response, "response");
+    const fault = answers.findFault(request, kept);
+    if (fault === undefined) accepted.push([key, kept]);
     else refused.set(key, fault);
   }
   return { accepted: Object.fromEntries(accepted), refused };

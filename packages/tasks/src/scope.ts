@@ -1,5 +1,5 @@
 import type { RequestContext } from "@longjobs/core";
-import { jsonRpcError, rpcCode } from "./json-rpc-error.ts";
+import { authorsError, jsonRpcError, rpcCode } from "./json-rpc-error.ts";
 
 /**
  * Says whose task a call is about: a string that is the same for the same person and differs for others.
@@ -16,13 +16,24 @@ export function resolveScopeOption(option: ScopeOption | undefined): ScopeResolv
   if (option === undefined) return async (request) => scopeFromAuthInfo(request);
   if (typeof option !== "function") throw new TypeError("scope must be a function of the request, or null.");
   return async (request) => {
-    const scope: unknown = await option(request);
+    const scope = await callScope(option, request);
     if (typeof scope === "string" && scope !== "") return scope;
     throw jsonRpcError(
       rpcCode.internalError,
       "The scope function of this server gave no text for this call.",
     );
   };
+}
+
+async function callScope(
+  option: (request: RequestContext) => unknown,
+  request: RequestContext,
+): Promise<unknown> {
+  try {
+    return await option(request);
+  } catch (error) {
+    throw authorsError(error) as Error;
+  }
 }
 
 /**

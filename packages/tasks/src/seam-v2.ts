@@ -9,6 +9,7 @@
  */
 import { normalizeJson, readRequestContext, TASKS_EXTENSION_ID } from "@longjobs/core";
 import type { InputResponse, JsonObject, TaskProgress } from "@longjobs/core";
+import { dropUndefined } from "./drop-undefined.ts";
 import { jsonRpcError, rpcCode } from "./json-rpc-error.ts";
 import type { Served } from "./serve-tool-call.ts";
 import type { StandardResult, StandardSchema } from "./standard-schema.ts";
@@ -36,8 +37,9 @@ export interface SeamContext {
 /** The private and generic parts of the SDK that are reached for here. */
 interface V2Internals {
   readonly server: {
-    readonly _requestHandlers?: Map<string, RawHandler>;
+    readonly _requestHandlers: Map<string, RawHandler>;
     readonly _jsonSchemaValidator?: JsonSchemaValidator;
+    _requestStateVerify?: VerifyRequestState | undefined;
     readonly transport?: { readonly constructor: { readonly name: string } };
     assertCanSetRequestHandler(method: string): void;
     getNegotiatedProtocolVersion(): string | undefined;
@@ -61,10 +63,13 @@ interface RegisteredTool {
   remove(): void;
 }
 
+/** A server's own check of `requestState`, its `requestState.verify` option. */
+type VerifyRequestState = (state: string, ctx: V2Context) => unknown;
+
 type RawHandler = (request: RawRequest, ctx: V2Context) => Promise<unknown>;
 
 interface RawRequest {
-  readonly params?: { readonly arguments?: unknown };
+  readonly params?: { readonly name?: unknown; readonly arguments?: unknown };
 }
 
 interface V2Context {
@@ -85,6 +90,7 @@ interface TaskParams {
 
 /** What one call carries past the SDK's own handler. */
 interface Slot {
+  readonly tool: unknown;
   readonly rawArguments: unknown;
   task?: JsonObject;
   error?: Error;
@@ -105,6 +111,7 @@ const attached = new WeakSet<object>();
  */
 export function attachV2(server: McpServerV2, context: SeamContext): (tool: TaskTool) => void {
   const mcp = server as unknown as V2Internals;
+  assertKnownSdk(mcp);
   assertAttachable(mcp);
   for (const method of ["tasks/get", "tasks/update", "tasks/cancel"])
     mcp.server.assertCanSetRequestHandler(method);
@@ -113,8 +120,31 @@ export function attachV2(server: McpServerV2, context: SeamContext): (tool: Task
   mcp.server.registerCapabilities({ extensions: { [TASKS_EXTENSION_ID]: {} } });
   serveTaskMethods(mcp, context.methods);
   standInFront(handlers);
+  const ownTools = new Set<unknown>();
+  exemptOwnStates(mcp, ownTools);
   if (mcp.server._jsonSchemaValidator !== undefined) context.useValidator(mcp.server._jsonSchemaValidator);
-  return (tool) => registerTaskTool(mcp, tool, context);
+  return (tool) => {
+    registerTaskTool(mcp, tool, context);
+    ownTools.add(tool.name);
+  };
+}
+
+/** Everything that is reached for, before anything is changed. */
+function assertKnownSdk(given: V2Internals): void {
+  const mcp = given as Partial<V2Internals> | null | undefined;
+  const inner = mcp?.server as Partial<V2Internals["server"]> | null | undefined;
+  const present =
+    hasMethods(mcp, ["isConnected", "registerTool"]) &&
+    hasMethods(inner, ["assertCanSetRequestHandler", "getNegotiatedProtocolVersion"]) &&
+    hasMethods(inner, ["registerCapabilities", "setRequestHandler"]) &&
+    hasMethods(inner?._requestHandlers, ["get", "set", "has"]);
+  if (!present) throw unknownSdk();
+}
+
+function hasMethods(object: object | null | undefined, names: readonly string[]): boolean {
+  return names.every(
+    (name) => typeof (object as Record<string, unknown> | null | undefined)?.[name] === "function",
+  );
 }
 
 function assertAttachable(mcp: V2Internals): void {
@@ -125,7 +155,6 @@ function assertAttachable(mcp: V2Internals): void {
 /** The SDK makes its tool handlers with the first tool; a tool that comes and goes makes them now. */
 function forceToolHandlers(mcp: V2Internals): Map<string, RawHandler> {
   const handlers = mcp.server._requestHandlers;
-  if (!(handlers instanceof Map)) throw unknownSdk();
   if (!handlers.has("tools/call"))
     mcp.registerTool("longjobs_probe", {}, async () => ({ content: [] })).remove();
   if (!handlers.has("tools/call")) throw unknownSdk();
@@ -134,8 +163,8 @@ function forceToolHandlers(mcp: V2Internals): Map<string, RawHandler> {
 
 function unknownSdk(): Error {
   return new Error(
-    "This version of @modelcontextprotocol/server is not supported: its request handlers were not found. " +
-      "Use 2.3 or later, or a newer version of @longjobs/tasks.",
+    "longjobs attaches to an McpServer of @modelcontextprotocol/server, from 2.3 on, and this is none that it knows. " +
+      "Pass the McpServer itself; if it is one, use another version of the SDK, or a newer @longjobs/tasks.",
   );
 }
 
@@ -143,12 +172,20 @@ function standInFront(handlers: Map<string, RawHandler>): void {
   const inner = handlers.get("tools/call");
   if (inner === undefined) throw unknownSdk();
   handlers.set("tools/call", async (request, ctx) => {
-    const slot: Slot = { rawArguments: request.params?.arguments };
+    const slot: Slot = { tool: request.params?.name, rawArguments: request.params?.arguments };
     slots.set(ctx.mcpReq.signal, slot);
     const result = await inner(request, ctx);
     if (slot.error !== undefined) throw slot.error;
     return slot.task ?? result;
   });
+}
+
+/** A server's own codec does not know the states of `prepare`, which are checked where they are opened. */
+function exemptOwnStates({ server }: V2Internals, ownTools: ReadonlySet<unknown>): void {
+  const verify = server._requestStateVerify;
+  if (verify === undefined) return;
+  server._requestStateVerify = (state, ctx) =>
+    ownTools.has(slots.get(ctx.mcpReq.signal)?.tool) ? undefined : verify.call(server, state, ctx);
 }
 
 function registerTaskTool(mcp: V2Internals, tool: TaskTool, context: SeamContext): void {
@@ -191,7 +228,7 @@ function toToolCall(
 ): ToolCall {
   const { mcpReq } = ctx;
   const caller = toCaller(mcp, ctx);
-  const capabilities = mcpReq.envelope?.[clientCapabilitiesKey] as JsonObject | undefined;
+  const capabilities = dropUndefined(mcpReq.envelope?.[clientCapabilitiesKey]) as JsonObject | undefined;
   const requestState = mcpReq.requestState();
   const sendProgress = progressSender(ctx);
   return {
@@ -200,8 +237,9 @@ function toToolCall(
       era: mcp.server.getNegotiatedProtocolVersion() ?? "2025-11-25",
       ...(capabilities === undefined ? {} : { capabilities }),
     },
-    rawArguments: normalizeJson(slot.rawArguments ?? {}, "arguments"),
+    rawArguments: normalizeJson(dropUndefined(slot.rawArguments ?? {}), "arguments"),
     signal: mcpReq.signal,
+    malformedKeys: mcpReq.droppedInputResponseKeys ?? [],
     ...(mcpReq.inputResponses === undefined ? {} : { inputResponses: mcpReq.inputResponses }),
     ...(typeof requestState === "string" ? { requestState } : {}),
     ...(outputSchema === undefined ? {} : { outputSchema }),

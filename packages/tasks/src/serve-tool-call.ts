@@ -1,5 +1,5 @@
-import { normalizeJson, TASKS_EXTENSION_ID } from "@longjobs/core";
-import type { JsonObject, Outcome, TaskAttempt, TaskLifecycle, TaskView } from "@longjobs/core";
+import { TASKS_EXTENSION_ID } from "@longjobs/core";
+import type { JsonLimits, JsonObject, Outcome, TaskAttempt, TaskLifecycle, TaskView } from "@longjobs/core";
 import { checkToolResult } from "./check-result.ts";
 import { jsonRpcError, missingTasksExtension, rpcCode } from "./json-rpc-error.ts";
 import { prepareCall, type PrepareContext, type PreparedCall } from "./prepare-call.ts";
@@ -17,6 +17,8 @@ export type Served =
 export interface ServeContext extends PrepareContext {
   readonly lifecycle: TaskLifecycle;
   readonly resolveScope: ScopeResolver;
+  /** Bounds of results. */
+  readonly limits: JsonLimits;
 }
 
 /**
@@ -38,14 +40,15 @@ export async function serveToolCall(
   const prepared = await prepareCall(tool, args, call, scope, context);
   if (prepared.kind !== "ready") return prepared;
   const attempt = beginTask(tool, prepared, call, scope, context.lifecycle);
+  const run = (): Promise<Outcome> => runTool(tool, prepared.arguments, call, scope, attempt, context);
   const abandon = (): void => context.lifecycle.abandonRequest(attempt);
   // Until something has been sent nobody could reach the work; afterwards closing a connection means nothing.
   call.signal.addEventListener("abort", abandon);
   if (call.signal.aborted) abandon();
   try {
     return await (call.declaresTasks
-      ? serveWithTasks(tool, prepared.arguments, call, scope, attempt, context.lifecycle)
-      : serveToTheEnd(tool, prepared.arguments, call, scope, attempt, context.lifecycle));
+      ? serveWithTasks(tool, attempt, run)
+      : serveToTheEnd(call, scope, attempt, context.lifecycle, run));
   } finally {
     call.signal.removeEventListener("abort", abandon);
   }
@@ -53,30 +56,28 @@ export async function serveToolCall(
 
 async function serveWithTasks(
   tool: TaskTool,
-  args: unknown,
-  call: ToolCall,
-  scope: string | undefined,
   attempt: TaskAttempt,
-  lifecycle: TaskLifecycle,
+  run: () => Promise<Outcome>,
 ): Promise<Served> {
   // Without a budget the task is recorded before its handler starts: a rejected create starts nothing.
   if (tool.inlineBudgetMs === 0) await attempt.promote();
-  const running = runTool(tool, args, call, scope, attempt, lifecycle);
-  if (!attempt.recorded) await firstOf(running, attempt, tool.inlineBudgetMs);
+  // Listening comes first: a handler may save a checkpoint in its very first step.
+  const promoted = untilPromoted(attempt);
+  const running = run();
+  if (!attempt.recorded) await firstOf(running, promoted, tool.inlineBudgetMs);
   if (attempt.ended && !attempt.recorded) return { kind: "result", result: toAnswer(await running) };
   return { kind: "task", view: await attempt.promote() };
 }
 
 async function serveToTheEnd(
-  tool: TaskTool,
-  args: unknown,
   call: ToolCall,
   scope: string | undefined,
   attempt: TaskAttempt,
   lifecycle: TaskLifecycle,
+  run: () => Promise<Outcome>,
 ): Promise<Served> {
   const stop = call.sendProgress === undefined ? undefined : attempt.onProgress(call.sendProgress);
-  const outcome = await runTool(tool, args, call, scope, attempt, lifecycle);
+  const outcome = await run();
   stop?.();
   if (outcome.status === "abandoned" && attempt.recorded) {
     // The handler may have ended its task itself: then the record has the answer.
@@ -96,11 +97,10 @@ function beginTask(
   lifecycle: TaskLifecycle,
 ): TaskAttempt {
   const { retentionMs, pollIntervalMs } = tool.config;
-  const args = prepared.changed ? normalizeJson(prepared.arguments, "arguments") : call.rawArguments;
   // Without a handle there is no way to put a question: then no kind of question is supported.
   const client = call.declaresTasks ? call.client : { ...call.client, capabilities: {} };
   return lifecycle.begin({
-    work: { tool: tool.name, arguments: args, client },
+    work: { tool: tool.name, arguments: prepared.recorded, client },
     ...(scope === undefined ? {} : { scope }),
     ...(retentionMs === undefined ? {} : { retentionMs }),
     ...(pollIntervalMs === undefined ? {} : { pollIntervalMs }),
@@ -113,21 +113,24 @@ function runTool(
   call: ToolCall,
   scope: string | undefined,
   attempt: TaskAttempt,
-  lifecycle: TaskLifecycle,
+  { lifecycle, limits }: ServeContext,
 ): Promise<Outcome> {
+  const check = (result: unknown): Promise<JsonObject> =>
+    checkToolResult(tool.name, result, call.outputSchema, limits);
   return lifecycle.run(attempt, async () => {
-    const result = await tool.handler(args as never, toToolTask(tool, attempt, call, scope));
-    if (result === undefined && attempt.ended) return undefined;
-    return (await checkToolResult(tool.name, result, call.outputSchema)) as JsonObject;
+    // The client may have gone while the task was being recorded.
+    attempt.signal.throwIfAborted();
+    const result = await tool.handler(args as never, toToolTask(attempt, call, scope, check));
+    return result === undefined && attempt.ended ? undefined : check(result);
   });
 }
 
 /** The handle with what belongs to the call; a result the handler completes with is checked like a returned one. */
 function toToolTask(
-  tool: TaskTool,
   attempt: TaskAttempt,
   call: ToolCall,
   scope: string | undefined,
+  check: (result: unknown) => Promise<JsonObject>,
 ): ToolTask {
   return {
     taskId: attempt.taskId,
@@ -142,24 +145,26 @@ function toToolTask(
     requestInput: (requests) => attempt.requestInput(requests),
     resumeInput: () => attempt.resumeInput(),
     saveCheckpoint: (value) => attempt.saveCheckpoint(value),
-    complete: async (result) =>
-      attempt.complete((await checkToolResult(tool.name, result, call.outputSchema)) as JsonObject),
+    complete: async (result) => attempt.complete(await check(result)),
     fail: (error) => attempt.fail(error),
     cancelled: (statusMessage) => attempt.cancelled(statusMessage),
   };
 }
 
-/** Resolves when the work is done, the task is being recorded, or the budget is over. */
-async function firstOf(running: Promise<Outcome>, attempt: TaskAttempt, budgetMs: number): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let ignorePromotion: (() => void) | undefined;
-  const overOrPromoted = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, budgetMs);
-    ignorePromotion = attempt.onPromote(resolve);
+function untilPromoted(attempt: TaskAttempt): Promise<void> {
+  return new Promise((resolve) => {
+    attempt.onPromote(resolve);
   });
-  await Promise.race([running, overOrPromoted]);
+}
+
+/** Resolves when the work is done, the task is being recorded, or the budget is over. */
+async function firstOf(running: Promise<Outcome>, promoted: Promise<void>, budgetMs: number): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, budgetMs);
+  });
+  await Promise.race([running, promoted, over]);
   clearTimeout(timer);
-  ignorePromotion?.();
 }
 
 /** The answer of a synchronous call. @throws the handler's protocol error, or why there is no answer. */

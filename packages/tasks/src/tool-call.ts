@@ -15,6 +15,8 @@ export interface ToolCall {
   /** Aborted when the client goes away or cancels the request. */
   readonly signal: AbortSignal;
   readonly inputResponses?: { readonly [key: string]: InputResponse };
+  /** Keys whose answers came in a shape that could not even be read. */
+  readonly malformedKeys: readonly string[];
   readonly requestState?: string;
   readonly outputSchema?: StandardSchema;
   /** Present when the client gave a progress token. */

@@ -1,0 +1,45 @@
+import { isExclusive, type TaskPatch, type TaskRecord, type TaskStore } from "@longjobs/core";
+
+type Method = "create" | "get" | "update";
+
+/** Counts the calls of a store, and holds them back or fails them when a test says so. */
+export class SpyStore implements TaskStore {
+  readonly inner: TaskStore;
+  readonly exclusive: boolean;
+  readonly calls: { method: Method; taskId: string }[] = [];
+  /** Runs before each call; what it throws, the call rejects with. */
+  before: (method: Method, taskId: string) => Promise<void> | void = () => undefined;
+
+  constructor(inner: TaskStore) {
+    this.inner = inner;
+    this.exclusive = isExclusive(inner);
+  }
+
+  async create(record: TaskRecord): Promise<void> {
+    await this.#enter("create", record.taskId);
+    return this.inner.create(record);
+  }
+
+  async get(taskId: string): Promise<TaskRecord | undefined> {
+    await this.#enter("get", taskId);
+    return this.inner.get(taskId);
+  }
+
+  async update(taskId: string, patch: TaskPatch, expectedVersion: number): Promise<number> {
+    await this.#enter("update", taskId);
+    return this.inner.update(taskId, patch, expectedVersion);
+  }
+
+  sweep(): Promise<number> {
+    return this.inner.sweep();
+  }
+
+  close(): Promise<void> {
+    return this.inner.close();
+  }
+
+  async #enter(method: Method, taskId: string): Promise<void> {
+    this.calls.push({ method, taskId });
+    await this.before(method, taskId);
+  }
+}

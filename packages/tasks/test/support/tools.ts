@@ -1,0 +1,77 @@
+import type { InputRequest } from "@longjobs/core";
+import { z } from "zod";
+
+import type { Tasks, ToolResult, ToolTask } from "../../src/index.ts";
+import { gate, type Gate } from "./turns.ts";
+
+/** A result of one text. */
+export function text(words: string): ToolResult {
+  return { content: [{ type: "text", text: words }] };
+}
+
+/** A form of the given properties, all required. */
+export function form(
+  message: string,
+  properties: { readonly [name: string]: { readonly type: string } },
+): InputRequest {
+  return {
+    method: "elicitation/create",
+    params: {
+      mode: "form",
+      message,
+      requestedSchema: { type: "object", properties, required: Object.keys(properties) },
+    },
+  };
+}
+
+/** A form for a name. */
+export const askName: InputRequest = form("Your name?", { name: { type: "string" } });
+
+/** A tool that runs until the test opens its gate. */
+export interface GatedTool {
+  readonly gate: Gate;
+  /** One entry per run of the handler. */
+  readonly runs: ToolTask[];
+}
+
+/** Registers a tool that waits for its gate, and rejects when its signal is aborted. */
+export function gatedTool(
+  tasks: Tasks,
+  name: string,
+  config: { readonly inlineBudgetMs?: number; readonly taskSupport?: "optional" | "required" } = {
+    inlineBudgetMs: 0,
+  },
+): GatedTool {
+  const tool: GatedTool = { gate: gate(), runs: [] };
+  tasks.taskTool(name, config, async (_args, task) => {
+    tool.runs.push(task);
+    await new Promise<void>((resolve, reject) => {
+      void tool.gate.opened.then(resolve);
+      const stop = (): void => reject(task.signal.reason as Error);
+      if (task.signal.aborted) stop();
+      else task.signal.addEventListener("abort", stop, { once: true });
+    });
+    return text("done");
+  });
+  return tool;
+}
+
+/** Registers a tool that says what it was told to say, at once or as a task. */
+export function echoTool(tasks: Tasks, name = "echo", inlineBudgetMs?: number): void {
+  tasks.taskTool(
+    name,
+    {
+      inputSchema: z.object({ words: z.string() }),
+      ...(inlineBudgetMs === undefined ? {} : { inlineBudgetMs }),
+    },
+    ({ words }) => text(words),
+  );
+}
+
+/** Registers a tool that asks for a name and greets. */
+export function greeter(tasks: Tasks, name = "greet"): void {
+  tasks.taskTool(name, {}, async (_args, task) => {
+    const { who } = await task.requestInput({ who: askName });
+    return { ...text(`Hello: ${JSON.stringify(who)}`), structuredContent: { who } };
+  });
+}
