@@ -47,7 +47,7 @@ export class HeldAttempts {
     if (this.#stopTimers.length > 0) return;
     const { leaseMs, sweepIntervalMs } = this.#options;
     this.#stopTimers.push(repeat(() => this.#tendAll(), Math.ceil(leaseMs / 3)));
-    if (sweepIntervalMs !== null) this.#stopTimers.push(repeat(() => this.#sweep(), sweepIntervalMs));
+    if (sweepIntervalMs !== null) this.#stopTimers.push(repeat(() => void this.#sweep(), sweepIntervalMs));
   }
 
   stopTending(): void {
@@ -73,7 +73,12 @@ export class HeldAttempts {
     return ttlMs === undefined ? undefined : { ttlMs };
   }
 
-  #sweep(): void {
-    this.#options.store.sweep().catch(this.#options.reportError);
+  /** A store that throws instead of rejecting must not end the process from within a timer. */
+  async #sweep(): Promise<void> {
+    try {
+      await this.#options.store.sweep();
+    } catch (error) {
+      this.#options.reportError(error);
+    }
   }
 }

@@ -3,6 +3,9 @@ import type { TaskProgress } from "./task-record.ts";
 /** Checks and copies what a handler says about its progress. @throws TypeError */
 export function toProgress(progress: string | TaskProgress): TaskProgress {
   if (typeof progress === "string") return { message: progress };
+  if (typeof progress !== "object" || progress === null) {
+    throw new TypeError("progress must be a message or { message?, done?, total? }.");
+  }
   const { message, done, total } = progress;
   if (message !== undefined && typeof message !== "string")
     throw new TypeError("progress.message must be a string.");
