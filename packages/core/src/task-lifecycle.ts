@@ -168,7 +168,8 @@ export class TaskLifecycle {
     await this.#readVisible(taskId, options);
     const rules = {
       validate: this.#options.validateAnswer,
-      freshKey: (key: string) => `${key}~${this.#options.randomId().slice(0, 8)}`,
+      // The whole id: ids ordered by time begin alike, and a key used twice would be asked for ever.
+      freshKey: (key: string) => `${key}~${this.#options.randomId()}`,
     };
     await this.#writer.write(taskId, (record) => {
       if (isTerminal(record.status) || record.inputs === undefined) return undefined;
