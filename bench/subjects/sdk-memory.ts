@@ -20,7 +20,7 @@ export const sdkMemory: Subject = {
       update: async (taskId, patch, expectedVersion) => {
         if (patch.result === undefined)
           await store.updateTaskStatus(idOf(taskId), "working", patch.statusMessage);
-        else await store.storeTaskResult(idOf(taskId), "completed", { ...patch.result } as never);
+        else await store.storeTaskResult(idOf(taskId), "completed", { ...patch.result });
         return expectedVersion + 1;
       },
       close: async () => store.cleanup(),

@@ -6,8 +6,8 @@ import type { OpenSubject, Subject } from "../subject.ts";
 interface Database {
   exec(sql: string): unknown;
   prepare(sql: string): {
-    run(...values: unknown[]): { changes: number | bigint };
-    get(...values: unknown[]): unknown;
+    run(...values: (string | number)[]): { changes: number | bigint };
+    get(...values: (string | number)[]): unknown;
   };
   close(): unknown;
 }
@@ -16,8 +16,7 @@ interface Database {
 export function nodeSqlite(synchronous: "FULL" | "NORMAL"): Subject {
   return {
     name: `node:sqlite ${synchronous}`,
-    open: async (dir) =>
-      openTable(new DatabaseSync(join(dir, "tasks.db")) as unknown as Database, synchronous),
+    open: async (dir) => openTable(new DatabaseSync(join(dir, "tasks.db")), synchronous),
   };
 }
 
@@ -27,8 +26,7 @@ export async function betterSqlite(synchronous: "FULL" | "NORMAL"): Promise<Subj
   if (driver === undefined) return undefined;
   return {
     name: `better-sqlite3 ${synchronous}`,
-    open: async (dir) =>
-      openTable(new driver.default(join(dir, "tasks.db")) as unknown as Database, synchronous),
+    open: async (dir) => openTable(new driver.default(join(dir, "tasks.db")), synchronous),
   };
 }
 

@@ -1,19 +1,20 @@
 import { open, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
+import { preciseDelay } from "../slow-flush.ts";
 import type { OpenSubject, Subject } from "../subject.ts";
 
 /**
  * The bare yardstick: a Map of JSON strings with group commit, and nothing else. No checks, no time to live, no
  * checksums, no compaction: what any log costs at the least.
  */
-export function yardstick(fsync: boolean): Subject {
+export function yardstick(fsync: boolean, addedFlushMs = 0): Subject {
   return {
     name: fsync ? "yardstick" : "yardstick, no flush",
-    open: async (dir) => openYardstick(await open(join(dir, "log.jsonl"), "a"), fsync),
+    open: async (dir) => openYardstick(await open(join(dir, "log.jsonl"), "a"), fsync, addedFlushMs),
   };
 }
 
-function openYardstick(file: FileHandle, fsync: boolean): OpenSubject {
+function openYardstick(file: FileHandle, fsync: boolean, addedFlushMs: number): OpenSubject {
   const tasks = new Map<string, string>();
   let queued: { text: string; done: () => void }[] = [];
   let flushing: Promise<void> | undefined;
@@ -24,6 +25,7 @@ function openYardstick(file: FileHandle, fsync: boolean): OpenSubject {
       queued = [];
       await file.appendFile(batch.map(({ text }) => text).join(""));
       if (fsync) await file.datasync();
+      if (addedFlushMs > 0) await preciseDelay(addedFlushMs);
       for (const { done } of batch) done();
     }
     flushing = undefined;

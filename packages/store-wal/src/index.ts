@@ -1,4 +1,5 @@
 // Everything listed here is public API.
+export { nodeFiles } from "./node-file-layer.ts";
 export { WalTaskStore } from "./wal-task-store.ts";
 
 export type { FileLayer, OpenFile } from "./file-layer.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 test("the package exports exactly this", async () => {
-  expect(Object.keys(await import("../src/index.ts")).toSorted()).toEqual(["WalTaskStore"]);
+  expect(Object.keys(await import("../src/index.ts")).toSorted()).toEqual(["WalTaskStore", "nodeFiles"]);
   const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
     exports: object;
   };
