@@ -6,5 +6,6 @@ export const base: UserConfig = {
   fixedExtension: false,
   dts: true,
   platform: "neutral",
+  deps: { neverBundle: [/^node:/] },
   target: "es2023",
 };

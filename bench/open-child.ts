@@ -26,7 +26,7 @@ async function scanLines(file: string): Promise<Map<string, number>> {
     let start = 0;
     for (let end = bytes.indexOf(10, start); end >= 0; end = bytes.indexOf(10, start)) {
       // The id comes first: `{"taskId":"…36 characters…"`.
-      places.set(bytes.latin1Slice(start + 11, start + 47), position - rest.length + start);
+      places.set(bytes.toString("latin1", start + 11, start + 47), position - rest.length + start);
       start = end + 1;
     }
     rest = Buffer.from(bytes.subarray(start));

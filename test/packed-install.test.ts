@@ -117,7 +117,7 @@ class StdioServer {
   constructor(cwd: string) {
     const child = spawn(process.execPath, ["server.ts"], { cwd, stdio: ["pipe", "pipe", "inherit"] });
     createInterface({ input: child.stdout }).on("line", (line) => {
-      const message = JSON.parse(line) as { id?: number };
+      const message = JSON.parse(line) as { id?: number; result?: unknown; error?: unknown };
       if (message.id !== undefined) this.#waiting.get(message.id)?.(message);
     });
     this.#child = child;

@@ -116,7 +116,7 @@ async function writeYardstick(path: string, tasks: number, bytes: number): Promi
       result: { content: [{ type: "text", text }] },
     };
     if (!file.write(`${JSON.stringify(record)}\n`))
-      await new Promise((resolve) => file.once("drain", resolve));
+      await new Promise<void>((resolve) => file.once("drain", resolve));
   }
-  await new Promise((resolve) => file.end(resolve));
+  await new Promise<void>((resolve) => file.end(resolve));
 }
