@@ -4,17 +4,15 @@ import { describe, expect, test, vi } from "vitest";
 import { LongJobsError, MemoryTaskStore } from "../src/index.ts";
 import { startEngine, takeErrors } from "./support/engine.ts";
 import { codeOf, codedErrorOf, errorOf } from "./support/errors.ts";
+import { orphanTask, type Orphan } from "./support/orphan.ts";
 import { accepted, question } from "./support/questions.ts";
 
-/** A store on which a first engine parked a task at the question `size`, and then was gone. */
-async function parkedByTheDead(): Promise<{ readonly store: MemoryTaskStore; readonly taskId: string }> {
-  const store = new MemoryTaskStore();
-  const { lifecycle } = startEngine({ store });
-  const { taskId } = await lifecycle.createTask({ work: { tool: "resize", arguments: { file: "a" } } });
-  void lifecycle.handle(taskId).requestInput({ size: question("Which size?") });
-  await vi.waitFor(async () => expect((await store.get(taskId))?.status).toBe("input_required"));
-  await lifecycle.close({ graceMs: 0 });
-  return { store, taskId };
+/** A task that was parked at the question `size` when its engine went away. */
+function parkedByTheDead(): Promise<Orphan> {
+  return orphanTask(async (task, store) => {
+    void task.requestInput({ size: question("Which size?") });
+    await vi.waitFor(async () => expect((await store.get(task.taskId))?.status).toBe("input_required"));
+  });
 }
 
 // CASES part 2, engine: "acknowledged answer lost. Park on key k; restart; updateTask with the answer on the new process."
