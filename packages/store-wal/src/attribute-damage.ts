@@ -9,6 +9,7 @@ import {
   type FrameHeader,
 } from "./frame-format.ts";
 import { hasHash, type IdHash } from "./hash-id.ts";
+import { identifyFrame } from "./identify-frame.ts";
 import type { Damage, LogSegment } from "./log-segment.ts";
 import type { ScanWindow } from "./scan-window.ts";
 
@@ -44,6 +45,7 @@ export async function attributeDamage(
       offset,
       bytes,
       idHash: trailer.idHash,
+      taskId: await identifyFrame(window, offset, offset + bytes, trailer.idHash),
       sequence: trailer.sequence,
       torn,
       isMarker: false,
@@ -125,5 +127,6 @@ async function nameless(
   }
   const torn = await looksTorn(window, offset, end);
   const unknown = { sequence: undefined, bornAtMs: Number.NaN, ttlMs: null, isMarker: false };
-  return { segment, offset, bytes: end - offset, idHash, torn, ...unknown };
+  const taskId = idHash && (await identifyFrame(window, offset, end, idHash));
+  return { segment, offset, bytes: end - offset, idHash, taskId, torn, ...unknown };
 }

@@ -88,8 +88,9 @@ function judge(
     sinceSegment: Math.min(segmentKey(segment), newest?.sinceSegment ?? Infinity),
     damage,
   };
-  if (named === undefined) index.setUnnamed(idHash, entry);
-  else index.set(named[0], entry);
+  const taskId = named?.[0] ?? damage.taskId;
+  if (taskId === undefined) index.setUnnamed(idHash, entry);
+  else index.set(taskId, entry);
 }
 
 /** By sequence where both are known; else by place: in one task, what lies later was written later. */

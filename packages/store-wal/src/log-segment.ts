@@ -7,6 +7,8 @@ export interface Damage {
   readonly offset: number;
   readonly bytes: number;
   readonly idHash: IdHash | undefined;
+  /** Absent when the id itself is lost. */
+  readonly taskId: string | undefined;
   /** Absent when neither end of the frame could be read. */
   readonly sequence: number | undefined;
   readonly bornAtMs: number;

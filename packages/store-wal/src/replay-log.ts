@@ -148,7 +148,10 @@ export class Replay {
       ttlMs: header.ttlMs,
       blobs: blobs?.filter((blob) => blob !== undefined) ?? null,
       sinceSegment: Math.min(sinceSegment, before?.sinceSegment ?? sinceSegment),
-      damage: isMarker || lost ? { ...damageOf(segment, offset, bytes, header), isMarker } : null,
+      damage:
+        isMarker || lost
+          ? { ...damageOf(segment, offset, bytes, header), taskId: meta.taskId, isMarker }
+          : null,
     });
     if (isTombstone) this.tombstones.set(meta.taskId, isCopy ? "copy" : "original");
     else if (before !== undefined) this.tombstones.delete(meta.taskId);
@@ -261,7 +264,13 @@ function trimTail(replay: Replay, verdict: Verdict): void {
 }
 
 function nobodys(segment: LogSegment, offset: number, bytes: number): Damage {
-  const unknown = { idHash: undefined, sequence: undefined, bornAtMs: Number.NaN, ttlMs: null };
+  const unknown = {
+    idHash: undefined,
+    taskId: undefined,
+    sequence: undefined,
+    bornAtMs: Number.NaN,
+    ttlMs: null,
+  };
   return { segment, offset, bytes, ...unknown, torn: false, isMarker: false };
 }
 
@@ -272,5 +281,6 @@ function damageOf(
   header: ScannedFrame["header"],
 ): Damage {
   const { idHash, sequence, bornAtMs, ttlMs } = header;
-  return { segment, offset, bytes, idHash, sequence, bornAtMs, ttlMs, torn: false, isMarker: false };
+  const taskId = undefined;
+  return { segment, offset, bytes, idHash, taskId, sequence, bornAtMs, ttlMs, torn: false, isMarker: false };
 }

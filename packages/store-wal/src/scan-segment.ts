@@ -1,6 +1,7 @@
 import { attributeDamage, looksTorn } from "./attribute-damage.ts";
 import { decodeHeader, decodeMeta, decodeTrailer, isWholeFrame, type FrameMeta } from "./decode-frame.ts";
 import { isZero } from "./bytes.ts";
+import { identifyFrame } from "./identify-frame.ts";
 import type { OpenFile } from "./file-layer.ts";
 import { frameBytes, HEADER_BYTES, HEADER_MAGIC, TRAILER_BYTES, type FrameHeader } from "./frame-format.ts";
 import type { Damage, LogSegment } from "./log-segment.ts";
@@ -100,6 +101,7 @@ async function skipDamaged(
     offset,
     bytes: end - offset,
     idHash: header.idHash,
+    taskId: await identifyFrame(window, offset, end, header.idHash),
     sequence: header.sequence,
     bornAtMs: header.bornAtMs,
     ttlMs: header.ttlMs,

@@ -229,6 +229,7 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTas
       offset,
       bytes,
       idHash: undefined,
+      taskId,
       sequence,
       bornAtMs,
       ttlMs,
