@@ -81,7 +81,8 @@ async function startTask(
   const execution = await session.callTool(tool, args);
   assert.ok(execution.kind === "task", `${tool} should have become a task.`);
   const reference = execution.serializeReference();
-  // The session is dropped, not closed: closing it would cancel the task.
+  // Detached, and its session is not closed: closing it would cancel the task.
+  await execution.detach();
   return { id: reference.taskId, reference };
 }
 
