@@ -3,7 +3,7 @@
  * implementation is `node-file-layer.ts`. Failures are Node's errors, with their errno in `code`.
  */
 export interface FileLayer {
-  readonly platform: NodeJS.Platform;
+  readonly platform: string;
   /** `r` reads, `r+` also writes, `wx+` makes a new file with mode 0600 or fails with EEXIST. */
   open(path: string, flags: "r" | "r+" | "wx+"): Promise<OpenFile>;
   /** Makes the directory and its missing parents with mode 0700; resolves to the first one made, if any. */
