@@ -223,7 +223,7 @@ export class Attempt implements TaskAttempt {
       this.#promoting = this.#recorded ? Promise.resolve(this.#draft) : this.#record();
       // Whoever asked for the promotion hears of a failure; the memo itself must not be an unhandled rejection.
       this.#promoting.catch(ignore);
-      for (const listener of this.#promoteListeners) listener();
+      for (const listener of this.#promoteListeners) this.#guard(listener);
     }
     return this.#promoting;
   }
@@ -250,7 +250,7 @@ export class Attempt implements TaskAttempt {
     const next = toProgress(progress);
     this.#progress = next;
     const statusMessage = statusMessageOf(next);
-    for (const listener of this.#progressListeners) listener(next);
+    for (const listener of this.#progressListeners) this.#guard(() => listener(next));
     if (this.#promoting === undefined && !this.#recorded) {
       if (this.#ended) throw lifecycleErrors.terminal(this.taskId, "finished");
       const { statusMessage: _stale, ...draft } = this.#draft;
@@ -367,6 +367,15 @@ export class Attempt implements TaskAttempt {
       },
       false,
     );
+  }
+
+  /** A listener that throws is reported: it must not stop the work it listens to. */
+  #guard(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.#context.options.reportError(error);
+    }
   }
 
   /** Reads the record and compares. A store that fails is reported; the next sign looks again. */
