@@ -13,7 +13,7 @@ import type { SchemaOutput, ToolSchema } from "./standard-schema.ts";
 import { TaskMethods } from "./task-methods.ts";
 import { resolveTaskTool } from "./tool-config.ts";
 import type { AnyToolConfig, TaskTool, TaskToolConfig, ToolHandler } from "./tool-config.ts";
-import { AnswerValidator, findRequestFault } from "./validate-input.ts";
+import { AnswerValidator } from "./validate-input.ts";
 
 /** Options of {@link createTasks}: those of the engine, and whose tasks they are. */
 export interface TasksOptions extends Omit<TaskLifecycleOptions, "validateRequest" | "validateAnswer"> {
@@ -73,7 +73,7 @@ export function createTasks(options: TasksOptions): Tasks {
   const answers = new AnswerValidator();
   const lifecycle = new TaskLifecycle({
     ...engine,
-    validateRequest: findRequestFault,
+    validateRequest: (request) => answers.findRequestFault(request),
     validateAnswer: (request, response) => answers.findFault(request, response),
   });
   const resolveScope = resolveScopeOption(scope);

@@ -105,10 +105,14 @@ function isMeantForClients(error: unknown): error is JsonRpcError {
 
 /**
  * {@link toJsonRpcError}; a fault of the server goes to `report` as it was, for its operator. A protocol error
- * that somebody threw on purpose is no fault.
+ * that somebody threw on purpose is no fault, and neither is work that was told to stop.
  */
 export function tellError(error: unknown, report: (error: unknown) => void): JsonRpcError {
   const told = toJsonRpcError(error);
-  if (told !== error && told.code === rpcCode.internalError) report(error);
+  const onPurpose = told === error || endings.some((code) => isLongJobsError(error, code));
+  if (!onPurpose && told.code === rpcCode.internalError) report(error);
   return told;
 }
+
+/** How work ends that was told to stop: nothing is broken. */
+const endings = ["shutdown", "cancelled", "request_cancelled"];

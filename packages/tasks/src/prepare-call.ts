@@ -15,7 +15,7 @@ import { authorsError, jsonRpcError, rpcCode } from "./json-rpc-error.ts";
 import type { RequestStates } from "./request-state.ts";
 import type { Prepared, PrepareRequest, TaskTool } from "./tool-config.ts";
 import type { ToolCall } from "./tool-call.ts";
-import { findRequestFault, type AnswerValidator } from "./validate-input.ts";
+import type { AnswerValidator } from "./validate-input.ts";
 
 /** The call is ready to start, or the client is asked first. */
 export type PreparedCall =
@@ -80,7 +80,7 @@ export async function prepareCall(
     return { kind: "result", result: rejectedResult(error) };
   }
   if (!("inputRequests" in prepared)) return ready(prepared.arguments, args, call);
-  const inputRequests = withReasons(prepared.inputRequests, refused);
+  const inputRequests = withReasons(prepared.inputRequests, refused, context.answers);
   const asked = prepared.inputRequests as unknown as Round["asked"];
   return {
     kind: "input_required",
@@ -144,10 +144,14 @@ function judge(
   return { accepted: Object.fromEntries(accepted), refused };
 }
 
-function withReasons(requests: Requests, refused: ReadonlyMap<string, string>): Requests {
+function withReasons(
+  requests: Requests,
+  refused: ReadonlyMap<string, string>,
+  answers: AnswerValidator,
+): Requests {
   return Object.fromEntries(
     Object.entries(requests).map(([key, request]) => {
-      const fault = findRequestFault(request);
+      const fault = answers.findRequestFault(request);
       if (fault !== undefined)
         throw new TypeError(`prepare asked ${key} by a request that is not valid: ${fault}`);
       const reason = refused.get(key);

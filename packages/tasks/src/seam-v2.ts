@@ -8,9 +8,10 @@
  * the SDK; where that map is missing, `attach` says so.
  */
 import { normalizeJson, readRequestContext, TASKS_EXTENSION_ID } from "@longjobs/core";
-import type { InputResponse, JsonObject, TaskProgress } from "@longjobs/core";
+import type { InputResponse, JsonObject } from "@longjobs/core";
 import { dropUndefined } from "./drop-undefined.ts";
 import { jsonRpcError, rpcCode } from "./json-rpc-error.ts";
+import { progressSender } from "./progress-sender.ts";
 import type { Served } from "./serve-tool-call.ts";
 import type { StandardResult, StandardSchema } from "./standard-schema.ts";
 import type { TaskAnswers, TaskCaller, TaskMethods } from "./task-methods.ts";
@@ -142,9 +143,8 @@ function assertKnownSdk(given: V2Internals): void {
 }
 
 function hasMethods(object: object | null | undefined, names: readonly string[]): boolean {
-  return names.every(
-    (name) => typeof (object as Record<string, unknown> | null | undefined)?.[name] === "function",
-  );
+  const methods = object as { readonly [name: string]: unknown } | null | undefined;
+  return names.every((name) => typeof methods?.[name] === "function");
 }
 
 function assertAttachable(mcp: V2Internals): void {
@@ -230,7 +230,9 @@ function toToolCall(
   const caller = toCaller(mcp, ctx);
   const capabilities = dropUndefined(mcpReq.envelope?.[clientCapabilitiesKey]) as JsonObject | undefined;
   const requestState = mcpReq.requestState();
-  const sendProgress = progressSender(ctx);
+  const sendProgress = progressSender(mcpReq._meta?.progressToken, (notification) =>
+    mcpReq.notify(notification),
+  );
   return {
     ...caller,
     client: {
@@ -256,26 +258,6 @@ function toCaller(mcp: V2Internals, ctx: V2Context): TaskCaller {
   const declaresTasks = modern && Object.hasOwn(capabilities?.extensions ?? {}, TASKS_EXTENSION_ID);
   const local = mcp.server.transport?.constructor.name === "InMemoryTransport" ? "memory" : "stdio";
   return { request: readRequestContext(ctx, local), declaresTasks, modern };
-}
-
-/** Progress notifications while the request is open. They must grow, so a step back is not sent. */
-function progressSender({ mcpReq }: V2Context): ((progress: TaskProgress) => void) | undefined {
-  const progressToken = mcpReq._meta?.progressToken;
-  if (progressToken === undefined) return undefined;
-  let sent = 0;
-  return ({ message, done, total }) => {
-    const progress = done ?? sent + 1;
-    if (progress <= sent) return;
-    sent = progress;
-    const params = {
-      progressToken,
-      progress,
-      ...(total === undefined ? {} : { total }),
-      ...(message === undefined ? {} : { message }),
-    };
-    // A client that has gone misses nothing: its signal ends the work.
-    mcpReq.notify({ method: "notifications/progress", params }).catch(() => undefined);
-  };
 }
 
 function serveTaskMethods(mcp: V2Internals, methods: TaskMethods): void {

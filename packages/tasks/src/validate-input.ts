@@ -14,13 +14,7 @@ export interface JsonSchemaValidator {
   ): (value: unknown) => { readonly valid: boolean; readonly errorMessage?: string | undefined };
 }
 
-/** Why a question is not one of the protocol's three, or `undefined` when it is. */
-export function findRequestFault(request: InputRequest): string | undefined {
-  const parsed = InputRequestV2Schema.safeParse(request);
-  return parsed.success ? undefined : describeIssues(parsed.error.issues);
-}
-
-/** Checks answers against their questions. */
+/** Checks questions before they are asked, and answers against them. */
 export class AnswerValidator {
   /** By schema text, oldest first: the same question is often answered many times, on many server instances. */
   readonly #compiled = new Map<string, ReturnType<JsonSchemaValidator["getValidator"]>>();
@@ -29,6 +23,23 @@ export class AnswerValidator {
   /** The validator of the server instance that was attached last; an earlier one may be closed by now. */
   use(jsonSchema: JsonSchemaValidator): void {
     this.#jsonSchema = jsonSchema;
+  }
+
+  /**
+   * Why a question cannot be asked: it is none of the protocol's three, or no answer to it could be checked.
+   * `undefined` when it can.
+   */
+  findRequestFault(request: InputRequest): string | undefined {
+    const parsed = InputRequestV2Schema.safeParse(request);
+    if (!parsed.success) return describeIssues(parsed.error.issues);
+    const requestedSchema = request.params?.["requestedSchema"];
+    if (requestedSchema === undefined || this.#jsonSchema === undefined) return undefined;
+    try {
+      this.#validator(requestedSchema);
+      return undefined;
+    } catch (error) {
+      return `requestedSchema: ${error instanceof Error ? error.message : String(error)}`;
+    }
   }
 
   /** Why an answer does not fit its question, or `undefined` when it does. */

@@ -8,6 +8,14 @@ export interface CallOptions {
   readonly meta?: { readonly [key: string]: unknown };
 }
 
+/** Stands for 20,000 levels of nesting, which `JSON.stringify` cannot write. */
+export const deepValue = "<20,000 levels>";
+
+/** The JSON text of a frame. */
+export function frameText(frame: object): string {
+  return JSON.stringify(frame).replaceAll(`"${deepValue}"`, `${"[".repeat(20_000)}${"]".repeat(20_000)}`);
+}
+
 let lastId = 0;
 
 /** A request of revision 2026-07-28. */

@@ -2,7 +2,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { afterEach } from "vitest";
 
 import type { Tasks } from "../../src/index.ts";
-import { legacyFrame, modernFrame, type CallOptions } from "./frames.ts";
+import { frameText, legacyFrame, modernFrame, type CallOptions } from "./frames.ts";
 import { assertLegacyWire, assertWire, type WireError, type WireMessage, type WireResult } from "./wire.ts";
 
 type Handler = ReturnType<typeof createMcpHandler>;
@@ -55,7 +55,7 @@ export class HttpDoor {
   /** Sends a request of revision 2026-07-28. */
   async send(method: string, params: object = {}, options: HttpCallOptions = {}): Promise<Reply> {
     const frame = modernFrame(method, params, options);
-    const request = toRequest(frame.method, params, JSON.stringify(frame), options);
+    const request = toRequest(frame.method, params, frameText(frame), options);
     const reply = await read(await this.handler.fetch(request, toFetchOptions(options)));
     for (const message of [...reply.notifications, reply.message]) assertWire(method, message);
     return reply;
@@ -66,7 +66,7 @@ export class HttpDoor {
     const request = new Request("http://127.0.0.1/mcp", {
       method: "POST",
       headers: { ...jsonHeaders, "mcp-protocol-version": "2025-11-25" },
-      body: JSON.stringify(legacyFrame(method, params)),
+      body: frameText(legacyFrame(method, params)),
     });
     const reply = await read(await this.handler.fetch(request, toFetchOptions(options)));
     assertLegacyWire(method, reply.message);
