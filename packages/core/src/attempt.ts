@@ -404,7 +404,7 @@ function inboxPatch(record: TaskRecord, inputs: Inbox): TaskPatch | undefined {
 }
 
 /** An error that says for certain that this attempt may not write. */
-function isRefusal(error: unknown): boolean {
+export function isRefusal(error: unknown): boolean {
   return ["task_terminal", "lease_lost", "unknown_task"].some((code) => isLongJobsError(error, code));
 }
 

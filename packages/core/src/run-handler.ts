@@ -1,4 +1,4 @@
-import type { Attempt } from "./attempt.ts";
+import { isRefusal, type Attempt } from "./attempt.ts";
 import type { JsonObject } from "./json.ts";
 import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import { isLongJobsError, LongJobsError } from "./longjobs-error.ts";
@@ -70,7 +70,9 @@ async function writeOutcome(
       await attempt.end(outcome);
       return outcome;
     } catch (error) {
-      if (attempt.ended) return { status: "abandoned", reason: error };
+      // Any other error leaves open whether the outcome was written: the next try recognises it.
+      const certain = isRefusal(error) || !attempt.recorded;
+      if (attempt.ended && certain) return { status: "abandoned", reason: error };
       if (isLongJobsError(error, "record_too_large")) outcome = tooLarge(outcome, error, options);
       else options.reportError(error);
     }
