@@ -125,7 +125,10 @@ async function readLock(files: FileLayer, path: string): Promise<LockContent | "
   }
 }
 
-/** Links a complete file to the name: nobody ever sees half a lock. Resolves to whether this process made it. */
+/** Errors of a file system that has no hard links. */
+const linkless = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
+
+/** Makes the lock of an epoch, whole. Resolves to whether this process was the one that made it. */
 async function makeLock(
   files: FileLayer,
   dir: string,
@@ -133,41 +136,44 @@ async function makeLock(
   content: LockContent,
 ): Promise<boolean> {
   const path = join(dir, lockName(epoch));
-  const draft = join(dir, `lock-draft-${content.holder.pid}-${randomBytes(6).toString("hex")}`);
-  await writeLock(files, draft, content);
+  if (!(await placeLock(files, dir, path, content))) return false;
   try {
-    await files.link(draft, path);
     await flushDirectory(files, dir);
     return true;
   } catch (error) {
-    const errno = errnoOf(error);
-    // ENOENT: the owner cleaned our draft away.
-    if (errno === "EEXIST" || errno === "ENOENT") return false;
-    if (
-      errno !== "EPERM" &&
-      errno !== "ENOTSUP" &&
-      errno !== "EOPNOTSUPP" &&
-      errno !== "ENOSYS" &&
-      errno !== "EMLINK"
-    ) {
-      throw error;
-    }
-    return await makeLockWithoutLinks(files, dir, path, content);
-  } finally {
-    await files.unlink(draft).catch(() => {}); // A draft left behind is removed by a later owner.
+    // An owner that failed to become one must not keep others out.
+    await files.unlink(path).catch(() => {});
+    throw error;
   }
 }
 
-/** File systems without hard links: the exclusive creation decides, and readers wait until the file is whole. */
-async function makeLockWithoutLinks(
+/** Links a complete file to the name: nobody ever sees half a lock. */
+async function placeLock(
   files: FileLayer,
   dir: string,
   path: string,
   content: LockContent,
 ): Promise<boolean> {
+  const draft = join(dir, `lock-draft-${content.holder.pid}-${randomBytes(6).toString("hex")}`);
+  await writeLock(files, draft, content);
+  try {
+    await files.link(draft, path);
+    return true;
+  } catch (error) {
+    const errno = errnoOf(error) ?? "";
+    // ENOENT: an owner cleaned our draft away.
+    if (errno === "EEXIST" || errno === "ENOENT") return false;
+    if (!linkless.has(errno)) throw error;
+    return await placeLockWithoutLinks(files, path, content);
+  } finally {
+    await files.unlink(draft).catch(() => {}); // A draft left behind is removed by a later owner.
+  }
+}
+
+/** Without hard links the exclusive creation decides, and readers wait until the file is whole. */
+async function placeLockWithoutLinks(files: FileLayer, path: string, content: LockContent): Promise<boolean> {
   try {
     await writeLock(files, path, content);
-    await flushDirectory(files, dir);
     return true;
   } catch (error) {
     if (errnoOf(error) === "EEXIST") return false;
@@ -180,6 +186,9 @@ async function writeLock(files: FileLayer, path: string, content: LockContent): 
   try {
     await writeFully(file, encodeLock(content), 0);
     await file.flush();
+  } catch (error) {
+    await files.unlink(path).catch(() => {}); // Half a lock would keep others waiting.
+    throw error;
   } finally {
     await file.close();
   }
