@@ -118,7 +118,7 @@ export class LogWriter {
       await files.unlink(path).catch(() => {}); // A header without frames: an opening passes over it.
       throw error;
     }
-    this.#activate(header, file);
+    await this.#activate(header, file);
     this.#isOnReserve = false;
   }
 
@@ -128,12 +128,13 @@ export class LogWriter {
     if (reserve?.isReady !== true) throw new Error("There is no reserve.");
     this.endSegment();
     const header = this.#nextHeader();
-    this.#activate(header, await reserve.spend(header));
+    await this.#activate(header, await reserve.spend(header));
     this.#isOnReserve = true;
   }
 
   /** Nothing more is written to the active segment. */
   endSegment(): void {
+    if (this.#active !== undefined) this.#parts.open.release(this.#active);
     this.#active = undefined;
     this.#file = undefined;
   }
@@ -198,10 +199,10 @@ export class LogWriter {
     return { epoch, number, salt: randomUint32() >>> 0, firstSequence: this.#nextSequence, predecessor };
   }
 
-  #activate(header: SegmentHeader, file: OpenFile): void {
+  async #activate(header: SegmentHeader, file: OpenFile): Promise<void> {
     const segment = new LogSegment(header);
     this.#parts.segments.set(segmentKey(segment), segment);
-    this.#parts.open.adopt(segment, file);
+    await this.#parts.open.adopt(segment, file);
     this.#active = segment;
     this.#file = file;
     this.#last = segment;

@@ -51,9 +51,11 @@ export class SegmentFiles {
     }
   }
 
-  /** Takes over the file of a new segment; it may then be read as well. */
-  adopt(segment: LogSegment, file: OpenFile): void {
+  /** Takes over the file of a new segment, which may then be read as well. Its writer holds it. */
+  async adopt(segment: LogSegment, file: OpenFile): Promise<void> {
+    this.hold(segment);
     this.#open.set(segment, Promise.resolve(file));
+    await this.#closeIdle(MAX_OPEN);
   }
 
   /** Deletes a segment that nobody needs, when its last reader is done. */
@@ -87,7 +89,9 @@ export class SegmentFiles {
   async #closeIdle(most: number): Promise<void> {
     for (const segment of this.#open.keys()) {
       if (this.#open.size <= most) return;
-      if (segment.holds === 0) await this.#close(segment);
+      if (segment.holds > 0) continue;
+      // Nothing was written through it that was not flushed or given up: a failed close loses nothing.
+      await this.#close(segment).catch(() => {});
     }
   }
 
