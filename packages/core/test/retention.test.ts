@@ -155,7 +155,7 @@ describe("long times (P24)", () => {
 
   test("null keeps a task for ever", async () => {
     vi.useFakeTimers();
-    const { lifecycle } = startEngine({ sweepIntervalMs: day });
+    const { lifecycle } = startEngine({ sweepIntervalMs: day, leaseMs: 3 * day });
     const endless = await lifecycle.createTask({ ttlMs: null });
     expect(endless.ttlMs).toBeNull();
     await lifecycle.handle(endless.taskId).complete({});
