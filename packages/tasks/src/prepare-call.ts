@@ -79,7 +79,8 @@ export async function prepareCall(
   } catch (error) {
     return { kind: "result", result: rejectedResult(error) };
   }
-  if (!("inputRequests" in prepared)) return ready(prepared.arguments, args, call);
+  if (typeof prepared !== "object") throw new TypeError("prepare gave no object.");
+  if (prepared.inputRequests === undefined) return ready(prepared.arguments, args, call);
   const inputRequests = withReasons(prepared.inputRequests, refused, context.answers);
   const asked = prepared.inputRequests as unknown as Round["asked"];
   return {

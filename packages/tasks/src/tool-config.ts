@@ -34,9 +34,9 @@ export interface PrepareRequest extends RequestContext {
 /** What `prepare` decides. */
 export type Prepared<Arguments> =
   /** Start the work; with `arguments`, on those instead. */
-  | { readonly arguments?: Arguments }
+  | { readonly arguments?: Arguments | undefined; readonly inputRequests?: undefined }
   /** Ask first. The client calls again with the answers, and `prepare` runs again. */
-  | { readonly inputRequests: { readonly [key: string]: InputRequest } };
+  | { readonly inputRequests: { readonly [key: string]: InputRequest }; readonly arguments?: undefined };
 
 /** Configuration of one task tool. */
 export interface TaskToolConfig<
@@ -97,10 +97,14 @@ const maxInlineBudgetMs = 60_000;
 /** Checks a tool's configuration, once, when it is registered. @throws TypeError, RangeError */
 export function resolveTaskTool(name: string, config: AnyToolConfig, handler: ToolHandler<never>): TaskTool {
   if (typeof name !== "string" || name === "") throw new TypeError("A task tool needs a name.");
+  if (typeof config !== "object" || config === null)
+    throw new TypeError(`The task tool ${name} needs a configuration object; {} is enough.`);
   if (typeof handler !== "function") throw new TypeError(`The task tool ${name} needs a handler.`);
   const { taskSupport = "optional", fallback = "wait", inlineBudgetMs = defaultInlineBudgetMs } = config;
   oneOf(`taskSupport of ${name}`, taskSupport, ["optional", "required"]);
   oneOf(`fallback of ${name}`, fallback, ["wait"]);
+  if (config.prepare !== undefined && typeof config.prepare !== "function")
+    throw new TypeError(`prepare of ${name} must be a function.`);
   wholeMs(`inlineBudgetMs of ${name}`, inlineBudgetMs, 0, maxInlineBudgetMs);
   for (const option of ["retentionMs", "pollIntervalMs"] as const) {
     const value = config[option];

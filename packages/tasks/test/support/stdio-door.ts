@@ -14,6 +14,12 @@ export interface FrameChannel {
   readonly close: () => Promise<void>;
 }
 
+interface Waiting {
+  readonly method: string;
+  readonly resolve: (message: WireMessage) => void;
+  readonly reject: (error: unknown) => void;
+}
+
 let open: StdioDoor[] = [];
 
 afterEach(async () => {
@@ -25,7 +31,7 @@ afterEach(async () => {
 /** One connection to a server, as over stdio. Every message that comes is checked. */
 export class StdioDoor {
   readonly #channel: FrameChannel;
-  readonly #waiting = new Map<unknown, { method: string; resolve: (message: WireMessage) => void }>();
+  readonly #waiting = new Map<unknown, Waiting>();
   readonly notifications: WireMessage[] = [];
   #legacy = false;
 
@@ -107,7 +113,7 @@ export class StdioDoor {
 
   #sendFrame(frame: Frame): Promise<WireMessage> {
     return new Promise((resolve, reject) => {
-      this.#waiting.set(frame.id, { method: frame.method, resolve });
+      this.#waiting.set(frame.id, { method: frame.method, resolve, reject });
       this.#channel.send(frame).catch(reject);
     });
   }
@@ -121,8 +127,12 @@ export class StdioDoor {
     const waiting = this.#waiting.get(message.id);
     this.#waiting.delete(message.id);
     if (waiting === undefined) return;
-    if (this.#legacy) assertLegacyWire(waiting.method, message);
-    else assertWire(waiting.method, message);
-    waiting.resolve(message);
+    try {
+      if (this.#legacy) assertLegacyWire(waiting.method, message);
+      else assertWire(waiting.method, message);
+      waiting.resolve(message);
+    } catch (error) {
+      waiting.reject(error);
+    }
   }
 }
