@@ -1,3 +1,4 @@
+import { faultyTaskStore } from "@longjobs/conformance";
 import { describe, expect, test, vi } from "vitest";
 
 import { MemoryTaskStore, TaskWatchers, type DetailedTask } from "../src/index.ts";
@@ -5,6 +6,7 @@ import { startEngine, takeErrors } from "./support/engine.ts";
 import { codeOf, errorOf } from "./support/errors.ts";
 import { fiveMethods } from "./support/five-methods.ts";
 import { accepted, question } from "./support/questions.ts";
+import { gate } from "./support/turns.ts";
 
 describe("waitForChange (P69, engine part)", () => {
   test("returns early when the task changes, with the task as it then is", async () => {
@@ -74,6 +76,26 @@ describe("waitForChange (P69, engine part)", () => {
     await owner.lifecycle.handle(taskId).progress("half");
     await vi.advanceTimersByTimeAsync(700);
     expect(await waiting).toMatchObject({ statusMessage: "half" });
+  });
+
+  test("misses no change that comes while it looks: the look began before the change, and ended after it", async () => {
+    const looked = gate();
+    const reading = gate();
+    const store = faultyTaskStore(new MemoryTaskStore(), {
+      after: async ({ count, method }) => {
+        // The first read is the call's own, the second its first look.
+        if (method !== "get" || count !== 2) return;
+        reading.open();
+        await looked.opened;
+      },
+    });
+    const { lifecycle } = startEngine({ store, waitPollMs: 600_000 });
+    const { taskId } = await lifecycle.createTask();
+    const waiting = lifecycle.waitForChange(taskId, { timeoutMs: 600_000 });
+    await reading.opened;
+    await lifecycle.handle(taskId).progress("meanwhile");
+    looked.open();
+    expect(await waiting).toMatchObject({ statusMessage: "meanwhile" });
   });
 
   test("of a task that expires or of no task is unknown_task", async () => {
