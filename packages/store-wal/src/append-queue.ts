@@ -35,6 +35,7 @@ export interface AppendQueueParts {
 
 /** One write call and one encoding pass stay short enough not to hold up the event loop. */
 const MAX_BATCH_BYTES = 1024 * 1024;
+const MAX_BATCH_FRAMES = 1_000;
 
 /** With less than this left, a write that came out short met a full disk. */
 const NEARLY_FULL_BYTES = 1024 * 1024;
@@ -114,7 +115,7 @@ export class AppendQueue {
     let count = 0;
     for (const { draft } of this.#waiting) {
       bytes += draftBytes(draft);
-      if (count > 0 && bytes > MAX_BATCH_BYTES) break;
+      if (count === MAX_BATCH_FRAMES || (count > 0 && bytes > MAX_BATCH_BYTES)) break;
       count += 1;
     }
     if (count === this.#waiting.length) {

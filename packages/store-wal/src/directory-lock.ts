@@ -23,6 +23,7 @@ export class DirectoryLock {
   #content: LockContent;
   #timer: NodeJS.Timeout | undefined;
   #beating: Promise<void> | undefined;
+  #onTakenOver: (() => void) | undefined;
 
   constructor({ files, dir, epoch, file, content }: LockParts) {
     this.epoch = epoch;
@@ -37,10 +38,15 @@ export class DirectoryLock {
     return this.#files.exists(this.#nextPath);
   }
 
+  /** Calls back, at the latest with the next heartbeat, when the directory has another owner. */
+  whenTakenOver(onTakenOver: () => void): void {
+    this.#onTakenOver = onTakenOver;
+  }
+
   /** Shows from now on that the holder lives. The timer keeps no process alive. */
-  startHeartbeat(onBeat: () => void, onError: (error: unknown) => void): void {
+  startHeartbeat(onError: (error: unknown) => void): void {
     this.#timer = setInterval(() => {
-      onBeat();
+      if (this.isTakenOver()) this.#onTakenOver?.();
       // One at a time: a slow disk must not pile up writes.
       this.#beating ??= this.#beat()
         .catch(onError)

@@ -119,12 +119,7 @@ export class LogEngine {
   /** Begins the housekeeping. */
   start(hooks: EngineHooks): void {
     this.#hooks = hooks;
-    this.#lock.startHeartbeat(
-      () => {
-        if (this.#lock.isTakenOver()) this.#lose();
-      },
-      (error) => this.report(walErrors.unavailable("show that its owner lives", error)),
-    );
+    this.#lock.whenTakenOver(() => this.#lose());
     this.#compactor.consider();
   }
 
@@ -177,6 +172,12 @@ export class LogEngine {
     await this.#appendVoid(idHash, entry.segment);
     this.index.deleteUnnamed(idHash);
     return 1;
+  }
+
+  /** Closes every file and leaves the lock as it is: for an opening that failed. */
+  async abandon(): Promise<void> {
+    await this.queue.drain();
+    await this.#open.closeAll();
   }
 
   /** Ends everything and gives the directory up. Errors are reported; every file is closed whatever happens. */

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { isLongJobsError } from "@longjobs/core";
+import { isLongJobsError, reportBackgroundError } from "@longjobs/core";
 import { flushDirectory, isNoSpace, type FileLayer } from "./file-layer.ts";
 import { lockDirectory, realWorld, type AcquiredLock } from "./lock-directory.ts";
 import { LogEngine } from "./log-engine.ts";
@@ -32,10 +32,19 @@ export async function openLog(
 }
 
 async function startEngine(resolved: ResolvedOptions, { lock, cleanEnds }: AcquiredLock): Promise<LogEngine> {
+  // Before the log is read: that may take longer than others wait for a sign of life.
+  lock.startHeartbeat((error) =>
+    reportBackgroundError(walErrors.unavailable("show that its owner lives", error), resolved.onError),
+  );
   const log = await replayLog(resolved.files, resolved.dir, cleanEnds);
   const engine = new LogEngine(resolved, lock, log);
-  await engine.settleDamage(log);
-  return engine;
+  try {
+    await engine.settleDamage(log);
+    return engine;
+  } catch (error) {
+    await engine.abandon();
+    throw error;
+  }
 }
 
 /** What is known about the end of the log must survive an opening that failed. */

@@ -13,46 +13,62 @@ export interface CachedTask {
 /** Objects, keys and numbers around the text of one task. */
 const OVERHEAD_BYTES = 512;
 
-/** The tasks used last, up to a number of bytes. */
+/**
+ * The tasks used last, up to a number of bytes. Two generations instead of one exact order: moving an entry to
+ * the end of a large Map on every read costs more than the read. When the young half is full it becomes the
+ * old one, and what was not used since the last time is forgotten.
+ */
 export class RecordCache {
   readonly #maxBytes: number;
-  /** In the order of last use. */
-  readonly #tasks = new Map<string, CachedTask>();
-  #bytes = 0;
+  #young = new Map<string, CachedTask>();
+  #old = new Map<string, CachedTask>();
+  #youngBytes = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
   get(taskId: string): CachedTask | undefined {
-    const task = this.#tasks.get(taskId);
-    if (task === undefined) return undefined;
-    this.#tasks.delete(taskId);
-    this.#tasks.set(taskId, task);
-    return task;
+    const young = this.#young.get(taskId);
+    if (young !== undefined) return young;
+    const old = this.#old.get(taskId);
+    if (old !== undefined) this.set(taskId, old);
+    return old;
   }
 
   set(taskId: string, task: CachedTask): void {
     this.delete(taskId);
-    const bytes = task.bytes + OVERHEAD_BYTES;
+    const bytes = sizeOf(task);
     if (bytes > this.#maxBytes) return;
-    this.#tasks.set(taskId, task);
-    this.#bytes += bytes;
-    for (const oldest of this.#tasks.keys()) {
-      if (this.#bytes <= this.#maxBytes) return;
-      this.delete(oldest);
-    }
+    if (this.#youngBytes + bytes > this.#maxBytes / 2) this.#turn();
+    // A task of more than half the room has it alone.
+    if (bytes > this.#maxBytes / 2) this.#old.clear();
+    this.#young.set(taskId, task);
+    this.#youngBytes += bytes;
   }
 
   delete(taskId: string): void {
-    const task = this.#tasks.get(taskId);
-    if (task === undefined) return;
-    this.#tasks.delete(taskId);
-    this.#bytes -= task.bytes + OVERHEAD_BYTES;
+    const young = this.#young.get(taskId);
+    if (young !== undefined) {
+      this.#youngBytes -= sizeOf(young);
+      this.#young.delete(taskId);
+    }
+    this.#old.delete(taskId);
   }
 
   clear(): void {
-    this.#tasks.clear();
-    this.#bytes = 0;
+    this.#young.clear();
+    this.#old.clear();
+    this.#youngBytes = 0;
   }
+
+  #turn(): void {
+    this.#old = this.#young;
+    this.#young = new Map();
+    this.#youngBytes = 0;
+  }
+}
+
+function sizeOf(task: CachedTask): number {
+  return task.bytes + OVERHEAD_BYTES;
 }

@@ -6,7 +6,7 @@ import { hashId, hashKey, isSameHash } from "./hash-id.ts";
 import { LogSegment, segmentKey, type BlobRef, type Damage } from "./log-segment.ts";
 import { judgeDamage, type Verdict } from "./judge-damage.ts";
 import { decodeTombstone } from "./tombstone.ts";
-import { scanSegment, type ScannedFrame } from "./scan-segment.ts";
+import { scanSegment, type ScannedFrame, type ScanOptions } from "./scan-segment.ts";
 import {
   compareSegments,
   decodeSegmentHeader,
@@ -59,7 +59,7 @@ export async function replayLog(
     segment.hasInvalidTail = size > end;
     segment.validBytes = end;
     if (known !== undefined && size < known) replay.damages.push(nobodys(segment, size, known - size));
-    await replay.scan(files, dir, segment, end);
+    await replay.scan(files, dir, segment, { end, mayEndInZeros: known === undefined });
     if (isLast && known === undefined) replay.tail = segment;
   }
   for (const { sequence } of cleanEnds) replay.sawDurable(sequence);
@@ -97,24 +97,19 @@ export class Replay {
     this.highestSequence = Math.max(this.highestSequence, sequence);
   }
 
-  async scan(files: FileLayer, dir: string, segment: LogSegment, end: number): Promise<void> {
+  async scan(files: FileLayer, dir: string, segment: LogSegment, options: ScanOptions): Promise<void> {
     // A segment is begun only after everything before it was flushed or given up.
     this.sawDurable(segment.header.firstSequence - 1);
     this.framesEnd = FRAMES_START;
     const file = await files.open(join(dir, segment.name), "r");
     try {
-      await scanSegment(
-        file,
-        segment,
-        { end },
-        {
-          frame: (frame) => this.#keep(segment, frame),
-          damage: (damage) => {
-            this.damages.push(damage);
-            this.highestSequence = Math.max(this.highestSequence, damage.sequence ?? 0);
-          },
+      await scanSegment(file, segment, options, {
+        frame: (frame) => this.#keep(segment, frame),
+        damage: (damage) => {
+          this.damages.push(damage);
+          this.highestSequence = Math.max(this.highestSequence, damage.sequence ?? 0);
         },
-      );
+      });
     } finally {
       await file.close();
     }

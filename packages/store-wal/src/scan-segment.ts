@@ -30,6 +30,8 @@ export interface ScanVisitor {
 export interface ScanOptions {
   /** Where to stop: the valid bytes where they are known, else the size of the file. */
   readonly end: number;
+  /** Whether zeros up to the end are space that was never written. Not where the end is known. @default false */
+  readonly mayEndInZeros?: boolean;
   /** Bytes per read. @default 1 MiB */
   readonly chunkBytes?: number;
 }
@@ -41,7 +43,7 @@ export interface ScanOptions {
 export async function scanSegment(
   file: OpenFile,
   segment: LogSegment,
-  { end, chunkBytes = 1024 * 1024 }: ScanOptions,
+  { end, mayEndInZeros = false, chunkBytes = 1024 * 1024 }: ScanOptions,
   visitor: ScanVisitor,
 ): Promise<void> {
   const window = new ScanWindow(file, end, chunkBytes);
@@ -58,6 +60,7 @@ export async function scanSegment(
     if (!window.holds(offset, HEADER_BYTES)) await need(offset, HEADER_BYTES);
     const header = decodeHeader(window.bytes, window.at(offset), salt);
     if (header === undefined) {
+      if (mayEndInZeros && (await isZeroTail(window, offset))) break;
       offset = await skipUnreadable(window, segment, offset, visitor);
       continue;
     }
@@ -118,7 +121,6 @@ async function skipUnreadable(
   offset: number,
   visitor: ScanVisitor,
 ): Promise<number> {
-  if (await isZeroTail(window, offset)) return window.end;
   const end = await findHeader(window, segment, offset + 1);
   await window.load(end, HEADER_BYTES);
   const next = end < window.end ? decodeHeader(window.bytes, window.at(end), segment.salt) : undefined;

@@ -27,8 +27,9 @@ import { assertFits, encodeFields, patchFields, snapshotPatch, snapshotRecord } 
 import type { TaskEntry } from "./task-index.ts";
 import { walErrors } from "./wal-errors.ts";
 
-/** Entries looked at between two turns of the event loop. */
+/** Entries looked at, and tasks deleted, between two turns of the event loop. */
 const SWEEP_SLICE = 2_000;
+const SWEEP_REMOVALS = 256;
 
 /**
  * Keeps tasks on one local disk, for one process: a write-ahead log with group commit. Open it with
@@ -254,7 +255,7 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTas
     for (const [taskId, entry] of this.#engine.index.named()) {
       if (!this.#isLive(entry)) removals.push(this.#removeIfExpired(taskId));
       seen += 1;
-      if (seen % SWEEP_SLICE > 0) continue;
+      if (seen % SWEEP_SLICE > 0 && removals.length < SWEEP_REMOVALS) continue;
       for (const count of await Promise.all(removals)) swept += count;
       removals = [];
       await nextTurn();

@@ -1,11 +1,12 @@
 import { isLongJobsError } from "@longjobs/core";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { WalTaskStore } from "../src/index.ts";
 import { FRAMES_START } from "../src/segment-header.ts";
+import { copyWithoutLocks } from "./support/crash-store.ts";
 import { codeOf } from "./support/open-store.ts";
-import { record } from "./support/records.ts";
+import { bigResult, record } from "./support/records.ts";
 import {
   statesBefore,
   withBytes,
@@ -128,6 +129,50 @@ test("a write torn by a power cut is its previous version where it was never ack
     expect(later).toEqual([]);
     await again.close();
   });
+});
+
+test("frames that a clean close vouched for and that are zeros now are reported", async () => {
+  const log = await writeSmallLog(tempDir(), "closed");
+  const bytes = Buffer.from(log.bytes);
+  bytes.fill(0, log.frames.at(-1)?.start);
+  await withBytes(log, bytes, async (dir) => {
+    const { store, errors } = await openQuietly(dir);
+    expect(errors).toHaveLength(1);
+    expect(await store.get("two")).toEqual(statesBefore(log, bytes.length).get("two"));
+    await store.close();
+  });
+});
+
+test("writes torn in front of whole ones are their previous versions, for this opening and all later ones", async () => {
+  const root = tempDir();
+  const written = join(root, "written");
+  const { store } = await openQuietly(written);
+  await store.create(record("known"));
+  // One batch, of which the disk wrote the end only.
+  await Promise.all([
+    store.update("known", { result: bigResult(3_000) }, 1),
+    store.create(record("new", { result: bigResult(3_000) })),
+    store.create(record("whole")),
+  ]);
+  const dir = join(root, "log");
+  copyWithoutLocks(written, dir);
+  await store.close();
+  const path = join(dir, readdirSync(dir).find((name) => name.endsWith(".log")) ?? "");
+  const bytes = readFileSync(path);
+  for (const text of ['{"content"', '{"content"']) {
+    const at = bytes.indexOf(text);
+    bytes.fill(0, at, at + 1_500);
+  }
+  writeFileSync(path, bytes);
+  for (let opening = 0; opening < 3; opening += 1) {
+    const { store: again, errors } = await openQuietly(dir);
+    expect(await again.get("known")).toEqual(record("known"));
+    expect(await again.get("new")).toBeUndefined();
+    expect(await again.get("whole")).toEqual(record("whole"));
+    await again.create(record(`later-${opening}`));
+    await again.close();
+    expect(errors).toEqual([]);
+  }
 });
 
 test("a later good frame heals a damaged earlier one of the same task", async () => {
