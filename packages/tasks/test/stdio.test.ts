@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { McpServer } from "@modelcontextprotocol/server";
 import { describe, expect, test } from "vitest";
 
+import { modernFrame } from "./support/frames.ts";
 import { startTasks } from "./support/started-tasks.ts";
 import { StdioDoor } from "./support/stdio-door.ts";
 import { askName, gatedTool, greeter, text } from "./support/tools.ts";
@@ -118,8 +119,11 @@ test("a server connected by hand is one of 2025-11-25, whatever its frames claim
   tasks.attach(mcp);
   const door = await StdioDoor.connect(mcp);
   await door.initialize();
-  const { result } = await door.send("tools/call", { name: "work", arguments: {} });
+  const claim = modernFrame("tools/call", { name: "work", arguments: {} }).params;
+  const { result } = await door.send("tools/call", claim);
   expect(result).toEqual(text("done"));
+  const { error } = await door.send("tasks/get", { ...claim, taskId: "t" });
+  expect(error?.code).toBe(-32_601);
   expect(store.calls).toEqual([]);
 });
 

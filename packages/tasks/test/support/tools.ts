@@ -2,7 +2,7 @@ import type { InputRequest } from "@longjobs/core";
 import { z } from "zod";
 
 import type { Tasks, ToolResult, ToolTask } from "../../src/index.ts";
-import { gate, type Gate } from "./turns.ts";
+import { aborted, gate, type Gate } from "./turns.ts";
 
 /** A result of one text. */
 export function text(words: string): ToolResult {
@@ -45,12 +45,7 @@ export function gatedTool(
   const tool: GatedTool = { gate: gate(), runs: [] };
   tasks.taskTool(name, config, async (_args, task) => {
     tool.runs.push(task);
-    await new Promise<void>((resolve, reject) => {
-      void tool.gate.opened.then(resolve);
-      const stop = (): void => reject(task.signal.reason as Error);
-      if (task.signal.aborted) stop();
-      else task.signal.addEventListener("abort", stop, { once: true });
-    });
+    await Promise.race([tool.gate.opened, aborted(task.signal)]);
     return text("done");
   });
   return tool;
