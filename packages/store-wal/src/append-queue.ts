@@ -85,7 +85,7 @@ export class AppendQueue {
     // Calls made in the same turn share the first batch.
     await Promise.resolve();
     while (this.#waiting.length > 0 || this.#rotations.length > 0) {
-      await this.#rotateNow();
+      if (this.#rotations.length > 0) await this.#rotateNow();
       const batch = this.#takeBatch();
       try {
         if (this.#stopped !== undefined) rejectAll(batch, this.#stopped);
@@ -100,7 +100,6 @@ export class AppendQueue {
 
   async #rotateNow(): Promise<void> {
     const asked = this.#rotations;
-    if (asked.length === 0) return;
     this.#rotations = [];
     try {
       await this.#parts.writer.beginSegment();

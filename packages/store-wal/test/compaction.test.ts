@@ -125,6 +125,43 @@ test("a deleted task does not come back when compaction drops its frames in any 
   }
 });
 
+test("a deletion outlives its segment while an older segment may still hold the task", async () => {
+  const dir = tempDir();
+  let nowMs = 1_000_000;
+  const now = (): number => nowMs;
+  const { store, errors } = await openStore(dir, { ...small, now });
+  // The first file stays: nearly all of it is needed.
+  await store.create(record("dead", { ttlMs: 100 }));
+  for (let index = 0; index < 5; index += 1)
+    await store.create(record(`forever-${index}`, { result: bigResult(3_000) }));
+  const [oldest = ""] = segmentsIn(dir);
+  await churn(store, 10);
+  nowMs += 100;
+  expect(await store.sweep()).toBe(1);
+  const buried = segmentsIn(dir).toSorted().at(-1) ?? "";
+  expect(buried).not.toBe(oldest);
+  await churnUntil(store, () => !segmentsIn(dir).includes(buried), "the segment with the deletion is gone");
+  await store.close();
+  expect(segmentsIn(dir)).toContain(oldest);
+  nowMs -= 100;
+  const { store: again } = await openStore(dir, { ...small, now });
+  expect(await again.get("dead")).toBeUndefined();
+  expect(await again.get("forever-4")).toBeDefined();
+  expect(errors).toEqual([]);
+});
+
+test("without fsync, what compaction moved is flushed before its original is deleted", async () => {
+  const dir = tempDir();
+  const { files, operations } = recordedFiles();
+  const { store } = await openStore(dir, { ...small, files, fsync: false });
+  await store.create(record("kept", { result: bigResult(1_000) }));
+  const first = segmentsIn(dir)[0] ?? "";
+  await churnUntil(store, () => !segmentsIn(dir).includes(first), "the first segment is gone");
+  const deleted = operations.findIndex(({ name, path }) => name === "unlink" && path.endsWith(first));
+  const before = operations.slice(0, deleted).filter(({ path }) => isSegment(path) || path === dir);
+  expect(before.map(({ name }) => name)).toContain("file.flush");
+});
+
 test("damage outlives the segment it was in: the task stays refused until it expires, then it can be born anew", async () => {
   const dir = tempDir();
   let nowMs = 1_000_000;

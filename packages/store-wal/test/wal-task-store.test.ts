@@ -189,6 +189,25 @@ test("close() finishes pending writes, is idempotent, and ends every other metho
   expect(await again.get("t49")).toEqual(record("t49"));
 });
 
+test("close() waits for writes that have to read first or stand in line, and for reads", async () => {
+  const dir = tempDir();
+  const { store } = await openStore(dir);
+  for (let index = 0; index < 20; index += 1)
+    await store.create(record(`t${index}`, { result: bigResult(2_000) }));
+  await store.close();
+  const { store: second } = await openStore(dir, { cacheBytes: 0 });
+  const writes = Array.from({ length: 20 }, (_, index) => [
+    second.update(`t${index}`, { scope: "first" }, 1),
+    second.update(`t${index}`, { scope: "second" }, 2),
+  ]).flat();
+  const reads = Array.from({ length: 20 }, (_, index) => second.get(`t${index}`));
+  await second.close();
+  expect(await Promise.all(writes)).toHaveLength(40);
+  for (const read of await Promise.all(reads)) expect(read?.result).toEqual(bigResult(2_000));
+  const { store: third } = await openStore(dir);
+  for (let index = 0; index < 20; index += 1) expect((await third.get(`t${index}`))?.scope).toBe("second");
+});
+
 test("only the owner can look into the directory and its files", async () => {
   const dir = join(tempDir(), "made", "here");
   const { store } = await openStore(dir, { reserveBytes: 64 * 1024 });
