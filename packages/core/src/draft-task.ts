@@ -62,6 +62,9 @@ function optionalFields(options: CreateTaskOptions, engine: ResolvedLifecycleOpt
   if (scope !== undefined && (typeof scope !== "string" || scope === "")) {
     throw new TypeError("scope must be a string that is not empty.");
   }
+  if (work !== undefined && typeof (work as Partial<TaskWork> | null)?.tool !== "string") {
+    throw new TypeError("work must name its tool.");
+  }
   const pollIntervalMs = duration("pollIntervalMs", options.pollIntervalMs, engine.pollIntervalMs, {
     nullable: true,
   });

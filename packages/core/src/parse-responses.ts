@@ -1,4 +1,5 @@
 import type { Answer } from "./inbox.ts";
+import { LongJobsError } from "./longjobs-error.ts";
 import { normalizeJsonObject, type JsonLimits } from "./normalize-json.ts";
 
 const notAnObject: Answer = { malformed: "It was not a response object." };
@@ -14,6 +15,11 @@ export function parseResponses(
   malformedKeys: readonly string[],
   limits: JsonLimits,
 ): ReadonlyMap<string, Answer> {
+  if (typeof responses !== "object" || responses === null || Array.isArray(responses)) {
+    throw new LongJobsError("invalid_json", "Answers come as an object of responses by key.", {
+      param: "inputResponses",
+    });
+  }
   const answers = new Map<string, Answer>(malformedKeys.map((key) => [key, notAnObject]));
   for (const [key, response] of Object.entries(responses)) {
     const isObject = typeof response === "object" && response !== null && !Array.isArray(response);

@@ -60,7 +60,7 @@ export interface TaskAttempt extends TaskHandle {
   readonly lastProgress: TaskProgress | undefined;
   /**
    * Records the task; from then on it is accepted and survives. Idempotent. Asking, saving a checkpoint and
-   * `complete` on a recorded task do it by themselves. A rejected create aborts the signal.
+   * ending the task do it by themselves. A rejected create aborts the signal.
    */
   promote(): Promise<TaskView>;
   /** Calls `listener` when the task is being recorded. The returned function ends it. */

@@ -122,6 +122,9 @@ describe("a new task", () => {
     ["scope", ""],
     ["scope", 5],
     ["statusMessage", 5],
+    ["work", {}],
+    ["work", null],
+    ["work", { tool: 5 }],
   ])("%s refuses %j, and nothing is created", async (name, value) => {
     const engine = startEngine({ store });
     expect(await errorOf(engine.lifecycle.createTask({ [name]: value }))).toBeInstanceOf(TypeError);

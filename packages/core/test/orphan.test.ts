@@ -173,20 +173,32 @@ describe("a task of another scope looks unknown, to the letter (P31, engine part
   });
 });
 
-test.each(["../x", "a/b", "a\u0000", "%2e", "x".repeat(300), "", "__proto__", "*", "-a", "a b", 5, null, {}])(
-  "the hostile id %j is unknown without a store call (P33)",
-  async (id) => {
-    const engine = startEngine();
-    const getting = vi.spyOn(engine.store, "get");
-    const taskId = id as string;
-    expect(await codeOf(engine.lifecycle.getTask(taskId))).toBe("unknown_task");
-    expect(await codeOf(engine.lifecycle.updateTask(taskId, { a: {} }))).toBe("unknown_task");
-    expect(await codeOf(engine.lifecycle.cancelTask(taskId))).toBe("unknown_task");
-    expect(await codeOf(engine.lifecycle.waitForChange(taskId))).toBe("unknown_task");
-    expect(await codeOf(engine.lifecycle.acquire(taskId))).toBe("unknown_task");
-    expect(getting).not.toHaveBeenCalled();
-  },
-);
+test.each([
+  "../x",
+  "a/b",
+  "a\u0000",
+  "%2e",
+  "x".repeat(300),
+  "",
+  "__proto__",
+  "*",
+  "-a",
+  "a b",
+  5,
+  null,
+  {},
+  Object.create(null),
+])("the hostile id %j is unknown without a store call (P33)", async (id) => {
+  const engine = startEngine();
+  const getting = vi.spyOn(engine.store, "get");
+  const taskId = id as string;
+  expect(await codeOf(engine.lifecycle.getTask(taskId))).toBe("unknown_task");
+  expect(await codeOf(engine.lifecycle.updateTask(taskId, { a: {} }))).toBe("unknown_task");
+  expect(await codeOf(engine.lifecycle.cancelTask(taskId))).toBe("unknown_task");
+  expect(await codeOf(engine.lifecycle.waitForChange(taskId))).toBe("unknown_task");
+  expect(await codeOf(engine.lifecycle.acquire(taskId))).toBe("unknown_task");
+  expect(getting).not.toHaveBeenCalled();
+});
 
 test("a record of another kind looks unknown to every task call", async () => {
   const engine = startEngine();

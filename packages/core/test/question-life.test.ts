@@ -167,6 +167,17 @@ test("an answer that cannot be stored refuses the whole update with a coded erro
   }
 });
 
+test.each([null, undefined, 5, "text", [{ action: "accept" }]])(
+  "an update with %j in place of the responses is refused with a coded error",
+  async (responses) => {
+    const { lifecycle, store } = startEngine();
+    const { taskId } = await lifecycle.createTask();
+    const before = await store.get(taskId);
+    expect(await codeOf(lifecycle.updateTask(taskId, responses as never))).toBe("invalid_json");
+    expect(await store.get(taskId)).toBe(before);
+  },
+);
+
 test("a question that is asked after the signal was aborted is refused at once: nothing is opened", async () => {
   const { lifecycle, store } = startEngine();
   const { taskId } = await lifecycle.createTask();
