@@ -92,13 +92,17 @@ export class TaskWriter {
     return record;
   }
 
-  /** Reads again after a failed write; when that fails too, the first failure is the one to tell. */
+  /**
+   * Reads again after a failed write. When that fails too, the first failure is the one to tell, unless it is
+   * one that only the record could have explained: a conflict may be with our own write.
+   */
   async #readAfter(failure: unknown, taskId: string): Promise<TaskRecord | undefined> {
     try {
       return await this.#options.store.get(taskId);
-    } catch {
-      // Not lost: the caller hears of `failure`, which has the same cause.
-      throw failure;
+    } catch (readFailure) {
+      const unexplained =
+        isLongJobsError(failure, "version_conflict") || isLongJobsError(failure, "task_exists");
+      throw unexplained ? readFailure : failure;
     }
   }
 

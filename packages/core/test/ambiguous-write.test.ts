@@ -226,3 +226,24 @@ test("an equal state that somebody else wrote is not taken for an own write", as
   await task.complete({ a: 1 });
   expect(await codeOf(task.complete({ a: 1 }))).toBe("task_terminal");
 });
+
+test.each(["create", "update"] as const)(
+  "a %s that was resent and then cannot be read is told as the store's failure, not as a conflict",
+  async (method) => {
+    let armed = false;
+    let resent = false;
+    const store = faultyTaskStore(new MemoryTaskStore(), {
+      repeat: (call) => (resent ||= armed && call.method === method),
+      before: (call) => {
+        if (resent && call.method === "get") throw new LongJobsError("store_unavailable", "Away.");
+      },
+    });
+    const engine = startEngine({ store });
+    const { taskId } = await engine.lifecycle.createTask();
+    const task = engine.lifecycle.handle(taskId);
+    armed = true;
+    const call = method === "create" ? engine.lifecycle.createTask() : task.saveCheckpoint(1);
+    expect(await codeOf(call)).toBe("store_unavailable");
+    takeErrors(engine);
+  },
+);
