@@ -58,6 +58,7 @@ describe("the built files run anywhere", () => {
   });
 });
 
+// CASES part 2, engine: "only two error predicates ... though CJS entries duplicate classes; engine uses instanceof".
 describe("two copies of the package side by side", () => {
   test("recognise each other's errors by brand and code, without instanceof", async () => {
     const copy = (await import(new URL("index.js", distUrl).href)) as typeof source;

@@ -43,6 +43,7 @@ describe("a working task whose owner is gone, on a store that is this process's 
     expect((await store.get(taskId))?.version).toBe((before?.version ?? 0) + 1);
   });
 
+  // CASES part 2, engine: "no tool/args/owner in the record: after restart nobody can know what to resume".
   test("can be taken over: another attempt with a fresh token, the checkpoint and the arguments", async () => {
     const { store, taskId } = await orphanTask((task) => task.saveCheckpoint({ page: 3 }));
     const before = await store.get(taskId);

@@ -127,6 +127,7 @@ describe("a question is refused before anything is written", () => {
     expect(await store.get(taskId)).toBe(before);
   });
 
+  // CASES part 2, engine: "valid 2026-07-28 URL elicitation rejected": the engine asks for no elicitationId.
   test.each([
     [{ elicitation: {} }, { method: "elicitation/create", params: { message: "x" } }],
     [{ elicitation: { url: {} } }, { method: "elicitation/create", params: { mode: "url" } }],
