@@ -30,6 +30,8 @@ export interface OpenFile {
   /** Makes the written bytes durable. */
   flush(): Promise<void>;
   size(): Promise<number>;
+  /** Device and inode: equal for two names of one file, different for a copy. */
+  identity(): Promise<string>;
   close(): Promise<void>;
 }
 

@@ -66,6 +66,8 @@ export async function lockDirectory(files: FileLayer, dir: string, world: LockWo
     const content: LockContent = {
       state: "held",
       holder: world.self,
+      dir,
+      nonce: randomBytes(12).toString("hex"),
       since: new Date().toISOString(),
       counter: 0,
     };
@@ -93,7 +95,10 @@ async function isFree(files: FileLayer, dir: string, epoch: number, world: LockW
     const liveness =
       seen === "torn" ? "unknown" : seen.state === "closed" ? "dead" : world.probe(seen.holder);
     if (liveness === "dead") return true;
-    if (liveness === "alive" && seen !== "torn") throw lockedBy(dir, seen);
+    if (liveness === "alive" && seen !== "torn") {
+      if (await isCopy(files, path, epoch, seen)) return true;
+      throw lockedBy(dir, seen);
+    }
     if (world.monotonicMs() - standsStillSinceMs >= STALE_AFTER_MS) return true;
     await world.wait(LOOK_EVERY_MS);
     const now = await readLock(files, path);
@@ -102,6 +107,27 @@ async function isFree(files: FileLayer, dir: string, epoch: number, world: LockW
     if (now === "torn" && seen !== "torn") continue; // In the middle of a heartbeat, or of a bad disk: look again.
     if (seen === "torn" && now !== "torn") standsStillSinceMs = world.monotonicMs();
     seen = now;
+  }
+}
+
+/**
+ * Whether a lock came here with a copy of its directory, such as a backup of a running store: the holder's own
+ * directory has the same lock, and it is another file. Anything less certain counts as held.
+ */
+async function isCopy(files: FileLayer, path: string, epoch: number, seen: LockContent): Promise<boolean> {
+  const original = join(seen.dir, lockName(epoch));
+  if (original === path) return false;
+  const found = await readLock(files, original).catch(() => "gone" as const);
+  if (typeof found === "string" || found.nonce !== seen.nonce) return false;
+  return (await identityOf(files, original)) !== (await identityOf(files, path));
+}
+
+async function identityOf(files: FileLayer, path: string): Promise<string> {
+  const file = await files.open(path, "r");
+  try {
+    return await file.identity();
+  } finally {
+    await file.close();
   }
 }
 

@@ -6,6 +6,10 @@ import type { CleanEnd } from "./replay-log.ts";
 export interface LockContent {
   readonly state: "held" | "closed";
   readonly holder: ProcessIdentity;
+  /** The directory, as the holder names it. */
+  readonly dir: string;
+  /** Tells this ownership from every other. */
+  readonly nonce: string;
   /** ISO 8601: when the holder opened the directory. */
   readonly since: string;
   /** Rises while the holder lives. */

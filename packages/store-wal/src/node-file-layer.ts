@@ -67,6 +67,14 @@ class NodeFile implements OpenFile {
     });
   }
 
+  identity(): Promise<string> {
+    return new Promise((resolve, reject) => {
+      fs.fstat(this.#fd, { bigint: true }, (error, stats) =>
+        error === null ? resolve(`${stats.dev}:${stats.ino}`) : reject(error),
+      );
+    });
+  }
+
   close(): Promise<void> {
     return this.#settle((done) => fs.close(this.#fd, done));
   }

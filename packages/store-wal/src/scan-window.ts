@@ -6,11 +6,13 @@ import { readFully } from "./file-layer.ts";
  * or of one frame where that is larger.
  */
 export class ScanWindow {
-  /** The loaded bytes. Replaced by {@link load}: look it up again afterwards. */
+  /** The loaded bytes. Replaced and overwritten by {@link load}: look it up again afterwards. */
   bytes: Buffer = Buffer.alloc(0);
   readonly end: number;
   readonly #file: OpenFile;
   readonly #chunkBytes: number;
+  /** Used again for every read: a buffer per chunk would double the memory of an opening. */
+  #chunk: Buffer | undefined;
   #start = 0;
 
   constructor(file: OpenFile, end: number, chunkBytes: number) {
@@ -33,9 +35,15 @@ export class ScanWindow {
   /** Loads at least `length` bytes from `position`, as far as the file has them. */
   async load(position: number, length: number): Promise<void> {
     const wanted = Math.min(Math.max(length, this.#chunkBytes), this.end - position);
-    const bytes = Buffer.allocUnsafe(wanted);
+    const bytes = this.#bufferOf(wanted);
     const count = await readFully(this.#file, bytes, wanted, position);
     this.#start = position;
     this.bytes = bytes.subarray(0, count);
+  }
+
+  #bufferOf(wanted: number): Buffer {
+    if (wanted > this.#chunkBytes) return Buffer.allocUnsafe(wanted);
+    this.#chunk ??= Buffer.allocUnsafe(Math.min(this.#chunkBytes, this.end));
+    return this.#chunk;
   }
 }

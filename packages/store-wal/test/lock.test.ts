@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -20,7 +20,14 @@ function writeLock(
   holder: Partial<LockContent["holder"]>,
   fields: Partial<LockContent> = {},
 ): void {
-  const content = { state: "held" as const, since: "2026-01-01T00:00:00.000Z", counter: 1, ...fields };
+  const content = {
+    state: "held" as const,
+    dir,
+    nonce: "n",
+    since: "2026-01-01T00:00:00.000Z",
+    counter: 1,
+    ...fields,
+  };
   writeFileSync(
     join(dir, `lock.${epoch}`),
     encodeLock({ ...content, holder: { ...identifyProcess(), ...holder } }),
@@ -207,6 +214,20 @@ test("what an owner wrote after it had lost the directory is not part of the log
   writeFileSync(join(dir, lost), after);
   const { store: again } = await openStore(dir);
   expect(await again.get("a")).toMatchObject({ scope: "theirs", version: 2 });
+});
+
+test("a copy of a directory that is in use opens; another name of the same directory does not", async () => {
+  const dir = tempDir();
+  const { store } = await openStore(dir);
+  await store.create(record("a"));
+  const copy = join(tempDir(), "copy");
+  cpSync(dir, copy, { recursive: true });
+  const { store: copied } = await openStore(copy);
+  await copied.update("a", { scope: "in the copy" }, 1);
+  expect(await store.get("a")).toEqual(record("a"));
+  const link = join(tempDir(), "link");
+  symlinkSync(dir, link);
+  expect(await codeOf(openStore(link))).toBe("store_locked");
 });
 
 test("epochs never repeat, and old lock files do not pile up", async () => {

@@ -53,6 +53,7 @@ function wrappedFile(
       );
     },
     flush: () => through({ name: "file.flush", path }, () => file.flush()),
+    identity: () => through({ name: "file.identity", path }, () => file.identity()),
     size: () => through({ name: "file.size", path }, () => file.size()),
     close: () => through({ name: "file.close", path }, () => file.close()),
   };
