@@ -29,7 +29,7 @@ export interface CompactorParts {
 
 /** Read and copied between two turns of the event loop. */
 const SLICE_BYTES = 256 * 1024;
-const SLICE_TASKS = 64;
+const SLICE_TASKS = 256;
 
 /**
  * Gives back the space of superseded frames. One segment at a time: what is still needed in it is appended to
@@ -159,7 +159,7 @@ export class Compactor {
 
   #moveOf(
     victim: LogSegment,
-    { header, meta, source }: ScannedFrame,
+    { header, meta, source, at, offset, bytes }: ScannedFrame,
   ): (() => Promise<LogSegment | undefined>) | undefined {
     const { index, relocate } = this.#parts;
     const { taskId } = meta;
@@ -169,9 +169,11 @@ export class Compactor {
     }
     if (taskId === "" && !isSameHash(header.idHash, hashId(""))) return undefined;
     const entry = index.get(taskId);
-    return entry !== undefined && needsSegment(entry, victim)
-      ? () => relocate.task(taskId, victim)
-      : undefined;
+    if (entry === undefined || !needsSegment(entry, victim)) return undefined;
+    if (entry.segment !== victim || entry.offset !== offset) return () => relocate.task(taskId, victim);
+    // The window moves on: the frame is copied out of it, which spares reading it again.
+    const scanned = { entry, bytes: Buffer.from(source.subarray(at, at + bytes)) };
+    return () => relocate.task(taskId, victim, scanned);
   }
 
   /** A tombstone goes when no other segment is left that may hold an older frame of its task. */

@@ -75,10 +75,14 @@ export class RecordReader {
     });
   }
 
-  /** The frame for a copy, with the bytes of every large field that lies in `from`. */
-  readForCopy(entry: TaskEntry, from: LogSegment): Promise<StoredFrame> {
+  /**
+   * The frame for a copy, with the bytes of every large field that lies in `from`.
+   *
+   * @param known - The bytes of the frame, where somebody has just read them.
+   */
+  readForCopy(entry: TaskEntry, from: LogSegment, known?: Buffer): Promise<StoredFrame> {
     return this.#holding(entry, async () => {
-      const frame = await this.#readFrame(entry);
+      const frame = known === undefined ? await this.#readFrame(entry) : this.#parseFrame(entry, known);
       const blobs: StoredBlob[] = [];
       for (const blob of frame.blobs) {
         const moves = blob.ref.segment === from;
@@ -109,8 +113,11 @@ export class RecordReader {
   }
 
   async #readFrame(entry: TaskEntry): Promise<StoredFrame> {
-    const { segment, offset, bytes } = entry;
-    const source = await this.#read(segment, offset, bytes);
+    return this.#parseFrame(entry, await this.#read(entry.segment, entry.offset, entry.bytes));
+  }
+
+  #parseFrame(entry: TaskEntry, source: Buffer): StoredFrame {
+    const { segment, bytes } = entry;
     const header = decodeHeader(source, 0, segment.salt);
     if (header?.kind !== frameKinds.image || header.sequence !== entry.sequence)
       throw new DamagedBytesError(entry);

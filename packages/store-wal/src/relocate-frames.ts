@@ -26,6 +26,19 @@ export interface RelocateParts {
   markDamaged(taskId: string, entry: TaskEntry, error: DamagedBytesError): void;
 }
 
+/** A frame that a scan came across while it was the newest of its task. */
+export interface ScannedCopy {
+  readonly entry: TaskEntry;
+  readonly bytes: Buffer;
+}
+
+interface CopyOptions {
+  readonly from: LogSegment;
+  /** `undefined` for a frame that is to be the newest. */
+  readonly sequence: number | undefined;
+  readonly known?: Buffer | undefined;
+}
+
 /**
  * Appends what is still needed of a segment to the end of the log. Each copy takes the lane of its task, so
  * that no write of it is in flight meanwhile. All methods resolve to the segment that has the copy now.
@@ -37,8 +50,8 @@ export class RelocateFrames {
     this.#parts = parts;
   }
 
-  /** Moves what a task has in a segment. */
-  task(taskId: string, from: LogSegment): Promise<LogSegment | undefined> {
+  /** Moves what a task has in a segment; `scanned` is its newest frame as it was just read, if it was. */
+  task(taskId: string, from: LogSegment, scanned?: ScannedCopy): Promise<LogSegment | undefined> {
     return this.#inLane(taskId, async () => {
       const { index, now } = this.#parts;
       const entry = index.get(taskId);
@@ -49,7 +62,9 @@ export class RelocateFrames {
       }
       if (entry.damage !== null) return this.#mark(taskId, entry, entry.damage);
       try {
-        return await this.#copy(taskId, entry, from, entry.sequence);
+        // The task may have been written since: then its frame is another one.
+        const known = scanned?.entry === entry ? scanned.bytes : undefined;
+        return await this.#copy(taskId, entry, { from, sequence: entry.sequence, known });
       } catch (error) {
         if (!(error instanceof DamagedBytesError)) throw error;
         this.#parts.markDamaged(taskId, entry, error);
@@ -63,7 +78,9 @@ export class RelocateFrames {
   renew(taskId: string): Promise<LogSegment | undefined> {
     return this.#inLane(taskId, async () => {
       const entry = this.#parts.index.get(taskId);
-      return entry === undefined ? undefined : this.#copy(taskId, entry, entry.segment, undefined);
+      return entry === undefined
+        ? undefined
+        : this.#copy(taskId, entry, { from: entry.segment, sequence: undefined });
     });
   }
 
@@ -92,14 +109,9 @@ export class RelocateFrames {
     });
   }
 
-  async #copy(
-    taskId: string,
-    entry: TaskEntry,
-    from: LogSegment,
-    sequence: number | undefined,
-  ): Promise<LogSegment> {
+  async #copy(taskId: string, entry: TaskEntry, { from, sequence, known }: CopyOptions): Promise<LogSegment> {
     const { index, reader } = this.#parts;
-    const stored = await reader.readForCopy(entry, from);
+    const stored = await reader.readForCopy(entry, from, known);
     const draft = draftCopy(taskId, entry, stored, sequence);
     const placed = await this.#append(draft, (frame) => {
       index.set(taskId, entryOfFrame(draft, frame, entry.sinceSegment));
