@@ -41,7 +41,7 @@ async function careful(task: TaskHandle, name: number): Promise<{ readonly [key:
   return { name: `${name}`, given: JSON.stringify(given["size"]) };
 }
 
-test.each([1, 2])(
+test.each([1])(
   "40 tasks over a store that fails one call in five, before or after the write: each has its own result in the end (seed %i)",
   async (seed) => {
     const random = seededRandom(seed);
