@@ -3,6 +3,7 @@ import type { ErrorListener } from "./report-error.ts";
 import { isExpired } from "./task-expiry.ts";
 import { applyTaskPatch } from "./task-patch.ts";
 import type { TaskRecord } from "./task-record.ts";
+import { setOwn } from "./set-own.ts";
 import { storeErrors } from "./store-errors.ts";
 import type { ExclusiveTaskStore, TaskPatch, TaskStore, WatchableTaskStore } from "./task-store.ts";
 import { TaskWatchers } from "./task-watchers.ts";
@@ -49,7 +50,7 @@ export class MemoryTaskStore implements TaskStore, WatchableTaskStore, Exclusive
   async create(record: TaskRecord): Promise<void> {
     this.#assertOpen();
     if (this.#live(record.taskId) !== undefined) throw storeErrors.taskExists(record.taskId);
-    const kept = snapshot(withoutUndefined(record)) as TaskRecord;
+    const kept = Object.freeze(snapshot(withoutUndefined(record)) as TaskRecord);
     const bytes = this.#assertFits(record.taskId, jsonSize(kept));
     this.#entries.set(record.taskId, { record: kept, bornAtMs: this.#now(), bytes });
     this.#watchers.notify(record.taskId);
@@ -128,23 +129,26 @@ const unlimited = { maxDepth: 10_000, maxKeys: Infinity, maxBytes: Infinity };
  */
 function snapshot(fields: object): object {
   const copy: Record<string, unknown> = {};
-  for (const [field, value] of Object.entries(fields)) {
-    copy[field] =
-      typeof value === "object" && value !== null ? normalizeJson(value, field, unlimited) : value;
+  for (const field of Object.keys(fields)) {
+    const value: unknown = fields[field as never];
+    const isContainer = typeof value === "object" && value !== null;
+    setOwn(copy, field, isContainer ? normalizeJson(value, field, unlimited) : value);
   }
-  return Object.freeze(copy);
+  return copy;
 }
 
 /** A field that is present but `undefined` is a field that is absent. */
 function withoutUndefined(record: TaskRecord): object {
-  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
+  const fields = Object.entries(record);
+  if (fields.every(([, value]) => value !== undefined)) return record;
+  return Object.fromEntries(fields.filter(([, value]) => value !== undefined));
 }
 
 /** How many units of JSON text the patch adds; only the fields it names are measured. */
 function growth(record: TaskRecord, patch: TaskPatch): number {
   let units = 0;
-  for (const [field, value] of Object.entries(patch)) {
-    units += fieldSize(field, value) - fieldSize(field, (record as Record<string, unknown>)[field]);
+  for (const field of Object.keys(patch) as (keyof TaskPatch)[]) {
+    units += fieldSize(field, patch[field]) - fieldSize(field, record[field]);
   }
   return units;
 }

@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from "./json.ts";
 import { isLongJobsError, LongJobsError } from "./longjobs-error.ts";
+import { setOwn } from "./set-own.ts";
 
 /** Bounds that {@link normalizeJson} enforces. */
 export interface JsonLimits {
@@ -49,7 +50,7 @@ export function normalizeJson(
   const budget: Budget = { limits, depth: 0, keys: 0, bytes: 0 };
   let copy: JsonValue;
   try {
-    copy = copyJson(value, subject, 0, budget);
+    copy = copyJson(value, undefined, subject, 0, budget);
   } catch (error) {
     if (isLongJobsError(error)) throw error;
     // A getter or a proxy of the caller's threw.
@@ -81,99 +82,105 @@ interface Budget extends Weight {
   readonly limits: JsonLimits;
 }
 
-function copyJson(value: unknown, path: string, depth: number, budget: Budget): JsonValue {
+/** Where a container is, for error messages; text is made of it only when there is something to say. */
+interface Place {
+  readonly parent: Place | undefined;
+  readonly key: string | number;
+}
+
+function copyJson(
+  value: unknown,
+  parent: Place | undefined,
+  key: string | number,
+  depth: number,
+  budget: Budget,
+): JsonValue {
   switch (typeof value) {
     case "string":
-      spendBytes(value.length + 2, path, budget);
+      spendBytes(value.length + 2, parent, key, budget);
       return value;
     case "boolean":
       return value;
     case "number":
-      if (!Number.isFinite(value)) throw invalidJson(path, `is ${value}`);
+      if (!Number.isFinite(value)) throw invalidJson(pathOf({ parent, key }), `is ${value}`);
       return value === 0 ? 0 : value;
     case "object":
       if (value === null) return null;
-      return copyContainer(value, path, depth, budget);
+      return copyContainer(value, { parent, key }, depth, budget);
     case "undefined":
     case "function":
     case "symbol":
     case "bigint":
     default:
-      throw invalidJson(path, `is ${typeof value === "bigint" ? "a BigInt" : `of type ${typeof value}`}`);
+      throw invalidJson(
+        pathOf({ parent, key }),
+        `is ${typeof value === "bigint" ? "a BigInt" : `of type ${typeof value}`}`,
+      );
   }
 }
 
-function copyContainer(value: object, path: string, depth: number, budget: Budget): JsonValue {
+function copyContainer(value: object, place: Place, depth: number, budget: Budget): JsonValue {
   const known = normalized.get(value);
-  spendDepth(depth + (known?.depth ?? 1), path, budget);
+  spendDepth(depth + (known?.depth ?? 1), place, budget);
   if (known === undefined) {
     return Array.isArray(value)
-      ? copyArray(value, path, depth, budget)
-      : copyObject(value, path, depth, budget);
+      ? copyArray(value, place, depth, budget)
+      : copyObject(value, place, depth, budget);
   }
-  spendKeys(known.keys, path, budget);
-  spendBytes(known.bytes, path, budget);
+  spendKeys(known.keys, place, budget);
+  spendBytes(known.bytes, place.parent, place.key, budget);
   return value as JsonValue;
 }
 
-function copyArray(value: readonly unknown[], path: string, depth: number, budget: Budget): JsonValue {
+function copyArray(value: readonly unknown[], place: Place, depth: number, budget: Budget): JsonValue {
   // An array of another realm has an Array.prototype that is not ours; that of a subclass is one step further.
-  if (prototypeSteps(value) !== 2) throw invalidJson(path, "is not a plain array");
-  spendContainer(value.length, path, budget);
+  if (prototypeSteps(value) !== 2) throw invalidJson(pathOf(place), "is not a plain array");
+  spendContainer(value.length, place, budget);
   const copy: JsonValue[] = [];
   for (let index = 0; index < value.length; index += 1) {
-    copy.push(copyJson(value[index], `${path}[${index}]`, depth + 1, budget));
+    copy.push(copyJson(value[index], place, index, depth + 1, budget));
   }
   return Object.freeze(copy);
 }
 
-function copyObject(value: object, path: string, depth: number, budget: Budget): JsonObject {
+function copyObject(value: object, place: Place, depth: number, budget: Budget): JsonObject {
   // A plain object of another realm has a root prototype that is not ours: a root prototype is enough.
-  if (prototypeSteps(value) > 1) throw invalidJson(path, "is not a plain object");
+  if (prototypeSteps(value) > 1) throw invalidJson(pathOf(place), "is not a plain object");
   const keys = Object.keys(value);
-  spendContainer(keys.length, path, budget);
+  spendContainer(keys.length, place, budget);
   const copy: Record<string, JsonValue> = {};
   for (const key of keys) {
-    spendBytes(key.length + 3, path, budget);
-    const member = copyJson((value as Record<string, unknown>)[key], `${path}.${key}`, depth + 1, budget);
-    // Assigning to `__proto__` would set the prototype; defining it makes an own key, as JSON.parse does.
-    if (key === "__proto__") {
-      Object.defineProperty(copy, key, {
-        value: member,
-        enumerable: true,
-        configurable: true,
-        writable: true,
-      });
-    } else copy[key] = member;
+    spendBytes(key.length + 3, place, key, budget);
+    setOwn(copy, key, copyJson((value as Record<string, unknown>)[key], place, key, depth + 1, budget));
   }
   return Object.freeze(copy);
 }
 
-function spendDepth(depth: number, path: string, budget: Budget): void {
+function spendDepth(depth: number, place: Place, budget: Budget): void {
   const { maxDepth } = budget.limits;
   if (depth > maxDepth) {
-    throw invalidJson(path, `is nested deeper than ${maxDepth} levels, or contains itself`);
+    throw invalidJson(pathOf(place), `is nested deeper than ${maxDepth} levels, or contains itself`);
   }
-  budget.depth = Math.max(budget.depth, depth);
+  if (depth > budget.depth) budget.depth = depth;
 }
 
 /** Brackets and commas, and what stands between them. */
-function spendContainer(length: number, path: string, budget: Budget): void {
-  spendBytes(2 + length, path, budget);
-  spendKeys(length, path, budget);
+function spendContainer(length: number, place: Place, budget: Budget): void {
+  spendBytes(2 + length, place.parent, place.key, budget);
+  spendKeys(length, place, budget);
 }
 
-function spendKeys(count: number, path: string, budget: Budget): void {
+function spendKeys(count: number, place: Place, budget: Budget): void {
   budget.keys += count;
   const { maxKeys } = budget.limits;
-  if (budget.keys > maxKeys) throw invalidJson(path, `has more than ${maxKeys} keys and elements`);
+  if (budget.keys > maxKeys) throw invalidJson(pathOf(place), `has more than ${maxKeys} keys and elements`);
 }
 
-function spendBytes(count: number, path: string, budget: Budget): void {
+function spendBytes(count: number, parent: Place | undefined, key: string | number, budget: Budget): void {
   budget.bytes += count;
   const { maxBytes } = budget.limits;
   if (budget.bytes > maxBytes) {
-    const subject = rootOf(path);
+    const subject = rootOf({ parent, key });
     throw new LongJobsError("record_too_large", `${subject} is larger than ${maxBytes} bytes.`, {
       param: subject,
     });
@@ -206,12 +213,11 @@ function keyBytes(container: object): number {
 
 /** How many prototypes there are above a value. */
 function prototypeSteps(value: object): number {
-  let steps = 0;
   let prototype: unknown = Object.getPrototypeOf(value);
-  while (prototype !== null) {
-    steps += 1;
-    prototype = Object.getPrototypeOf(prototype);
-  }
+  if (prototype === Object.prototype) return 1;
+  if (prototype === Array.prototype) return 2;
+  let steps = 0;
+  for (; prototype !== null; prototype = Object.getPrototypeOf(prototype)) steps += 1;
   return steps;
 }
 
@@ -219,8 +225,13 @@ function isContainer(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }
 
-function rootOf(path: string): string {
-  return /^[^.[]*/.exec(path)?.[0] ?? path;
+function rootOf(place: Place): string {
+  return String(place.parent === undefined ? place.key : rootOf(place.parent));
+}
+
+function pathOf({ parent, key }: Place): string {
+  if (parent === undefined) return String(key);
+  return typeof key === "number" ? `${pathOf(parent)}[${key}]` : `${pathOf(parent)}.${key}`;
 }
 
 /** The path is cut: a hostile document could make it as long as itself. */
