@@ -42,7 +42,7 @@ async function careful(task: TaskHandle, name: number): Promise<{ readonly [key:
 }
 
 test.each([1])(
-  "40 tasks over a store that fails one call in five, before or after the write: each has its own result in the end (seed %i)",
+  "40 tasks over a store that fails one call in ten, before or after the write: each has its own result in the end (seed %i)",
   async (seed) => {
     const random = seededRandom(seed);
     let failing = true;
