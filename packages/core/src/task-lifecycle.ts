@@ -90,7 +90,7 @@ export class TaskLifecycle {
 
   /** A task that is not recorded yet: it writes nothing until its attempt is promoted. */
   begin(options: CreateTaskOptions = {}): TaskAttempt {
-    this.#assertOpen();
+    this.#assertTakesWork();
     const attempt = new Attempt(this.#context(), {
       record: draftTask(options, this.#options, this.#owner),
       recorded: false,
@@ -131,7 +131,7 @@ export class TaskLifecycle {
    * @throws `unknown_task`, `task_terminal`; `lease_lost`, retryable, while another attempt holds it.
    */
   async acquire(taskId: string, call: ScopedCall = {}): Promise<TaskHandle> {
-    this.#assertOpen();
+    this.#assertTakesWork();
     await this.#readVisible(taskId, call);
     const token = this.#options.randomId();
     const record = await this.#writer.write(taskId, (found, retrying) => {
@@ -250,8 +250,8 @@ export class TaskLifecycle {
   }
 
   /**
-   * Stops: no new work; running handlers may finish for `drainMs`, then their signals are aborted with
-   * `shutdown`, and they are waited for `graceMs` more. The store stays open: its owner closes it. Idempotent.
+   * Stops: no new work; running handlers may finish for `drainMs`, while clients are still answered; then their
+   * signals are aborted with `shutdown`, and they are waited for `graceMs` more. The store stays open: its owner closes it. Idempotent.
    *
    * @throws TypeError, RangeError for times that are none; nothing is closed then.
    */
@@ -348,8 +348,14 @@ export class TaskLifecycle {
     return new Date(this.#options.now()).toISOString();
   }
 
-  #assertOpen(): void {
+  #assertTakesWork(): void {
     if (this.#closed !== undefined) throw lifecycleErrors.closed();
+    this.#assertOpen();
+  }
+
+  /** While running work drains, clients may still ask, answer and cancel. */
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted) throw lifecycleErrors.closed();
     this.#attempts.startTending();
   }
 }

@@ -218,6 +218,20 @@ describe("close", () => {
     expect(storeErrors.storeClosed().code).toBe("store_closed");
   });
 
+  test("answers clients while running work drains, and takes no new work", async () => {
+    const { lifecycle } = startEngine();
+    const { taskId } = await lifecycle.createTask();
+    const ended = gate();
+    const running = lifecycle.run(lifecycle.handle(taskId), () => ended.opened.then(() => ({ done: true })));
+    const closing = lifecycle.close({ drainMs: 60_000 });
+    expect(await codeOf(lifecycle.createTask())).toBe("store_closed");
+    expect(await lifecycle.getTask(taskId)).toMatchObject({ status: "working" });
+    ended.open();
+    expect(await running).toMatchObject({ status: "completed" });
+    await closing;
+    expect(await codeOf(lifecycle.getTask(taskId))).toBe("store_closed");
+  });
+
   test("ends waits with store_closed, so that no client hangs", async () => {
     const { lifecycle } = startEngine();
     const { taskId } = await lifecycle.createTask();
