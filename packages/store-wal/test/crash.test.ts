@@ -25,15 +25,18 @@ test(
   },
 );
 
+// More in a long run: LONGJOBS_KILLS=200.
+const kills = Number(process.env["LONGJOBS_KILLS"] ?? 20);
+
 test(
-  "killed at random 20 times under load, with small files and compaction, the log keeps every acknowledged version",
-  { timeout: 120_000 },
+  "killed at random again and again under load, with small files and compaction, the log keeps every acknowledged version",
+  { timeout: 600_000 },
   async () => {
     const dir = tempDir();
     const options = { dir, segmentBytes: 64 * 1024, compactionFloorBytes: 64 * 1024 };
     const acknowledged = new Map<string, number>();
     let next = ChildStore.start();
-    for (let kill = 0; kill < 20; kill += 1) {
+    for (let kill = 0; kill < kills; kill += 1) {
       const child = await next;
       next = ChildStore.start();
       expect(await child.ask({ ask: "open", options })).toEqual({ told: "opened" });
