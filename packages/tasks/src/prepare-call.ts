@@ -81,8 +81,9 @@ export async function prepareCall(
   }
   if (typeof prepared !== "object") throw new TypeError("prepare gave no object.");
   if (prepared.inputRequests === undefined) return ready(prepared.arguments, args, call);
-  const inputRequests = withReasons(prepared.inputRequests, refused, context.answers);
-  const asked = prepared.inputRequests as unknown as Round["asked"];
+  const questions = dropUndefined(prepared.inputRequests) as Requests;
+  const inputRequests = withReasons(questions, refused, context.answers);
+  const asked = questions as unknown as Round["asked"];
   return {
     kind: "input_required",
     inputRequests,

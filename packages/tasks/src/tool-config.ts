@@ -36,7 +36,10 @@ export type Prepared<Arguments> =
   /** Start the work; with `arguments`, on those instead. */
   | { readonly arguments?: Arguments | undefined; readonly inputRequests?: undefined }
   /** Ask first. The client calls again with the answers, and `prepare` runs again. */
-  | { readonly inputRequests: { readonly [key: string]: InputRequest }; readonly arguments?: undefined };
+  | {
+      readonly inputRequests: { readonly [key: string]: InputRequest | undefined };
+      readonly arguments?: undefined;
+    };
 
 /** Configuration of one task tool. */
 export interface TaskToolConfig<

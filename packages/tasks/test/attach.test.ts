@@ -38,7 +38,7 @@ describe("taskTool and attach come in any order", () => {
       const mcp = newServer(options);
       mcp.registerTool("first", {}, () => ({ content: [] }));
       if (before) echoTool(tasks);
-      tasks.attach(mcp);
+      expect(tasks.attach(mcp)).toBe(mcp);
       if (!before) echoTool(tasks);
       mcp.registerTool("last", {}, () => ({ content: [] }));
       const door = await StdioDoor.connect(mcp);

@@ -87,7 +87,8 @@ describe("prepare asks before a task exists", () => {
       {
         prepare: (_args, { inputResponses }) => {
           if (inputResponses["who"] === undefined) return { inputRequests: { who: askName } };
-          if (inputResponses["sure"] === undefined) return { inputRequests: { sure: form("Sure?", {}) } };
+          if (inputResponses["sure"] === undefined)
+            return { inputRequests: { who: undefined, sure: form("Sure?", {}) } };
         },
       },
       () => text("both"),

@@ -15,10 +15,13 @@ test("whatever order create, the end of the work, a cancel and a disconnect come
       fc.scheduler(),
       fc.constantFrom(...endings),
       fc.constantFrom(0, 1, 60_000),
-      fc.boolean(),
-      fc.boolean(),
-      fc.boolean(),
-      async (scheduler, ending, inlineBudgetMs, checkpoint, disconnect, cancel) => {
+      fc.record({
+        checkpoint: fc.boolean(),
+        obedient: fc.boolean(),
+        disconnect: fc.boolean(),
+        cancel: fc.boolean(),
+      }),
+      async (scheduler, ending, inlineBudgetMs, { checkpoint, obedient, disconnect, cancel }) => {
         const { tasks, store } = startTasks();
         let runs = 0;
         store.before = async (method) => {
@@ -28,6 +31,7 @@ test("whatever order create, the end of the work, a cancel and a disconnect come
           runs += 1;
           if (checkpoint) await task.saveCheckpoint(1);
           await scheduler.schedule(Promise.resolve(), "work");
+          if (obedient) task.signal.throwIfAborted();
           if (ending === "throw") throw new Error("thrown");
           if (ending === "fail") throw Object.assign(new Error("failed"), { code: -32_000 });
           return text("returned");
@@ -82,6 +86,10 @@ function assertAgrees(
   if (status !== undefined && status !== natural) {
     expect(status).toBe("cancelled");
     expect(wished.disconnect || wished.cancel).toBe(true);
+  }
+  if (!wished.disconnect && !wished.cancel) {
+    const told = answer?.result?.resultType ?? answer?.error?.code;
+    expect(status === undefined && ending === "fail" ? [-32_000] : ["complete", "task"]).toContain(told);
   }
   if (answer?.result?.resultType === "task") expect(status, "a handle has a record").toBeDefined();
   if (answer?.result?.resultType === "complete") expect(status, "an inline result has none").toBeUndefined();

@@ -62,6 +62,7 @@ export function inferred(tasks: Tasks): void {
 
 export function mustNotCompile(tasks: Tasks, mcp: McpServer, store: MemoryTaskStore): void {
   withTasks(mcp, { store });
+  expectTypeOf(tasks.attach(mcp)).toEqualTypeOf<McpServer>();
   // @ts-expect-error -- a store is required
   withTasks(mcp, {});
   // @ts-expect-error -- not a server

@@ -30,7 +30,7 @@ export class NodeHttp {
 
   static async listen(door: HttpDoor): Promise<NodeHttp> {
     const serve = toNodeHandler(door.handler);
-    const server = createServer((request, response) => void serve(request as never, response));
+    const server = createServer((request, response) => void serve(request, response));
     listening.push(server);
     await new Promise<void>((resolve) => {
       server.listen(0, "127.0.0.1", resolve);

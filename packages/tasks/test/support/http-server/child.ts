@@ -52,7 +52,7 @@ const handler = createMcpHandler(() => {
   return mcp;
 });
 const serve = toNodeHandler(handler);
-const server = createServer((request, response) => void serve(request as never, response));
+const server = createServer((request, response) => void serve(request, response));
 server.listen(Number(port), "127.0.0.1", () => {
   const address = server.address();
   process.send?.({ port: typeof address === "object" ? address?.port : undefined });

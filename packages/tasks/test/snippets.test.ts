@@ -1,0 +1,68 @@
+import { execFile, spawn } from "node:child_process";
+import { copyFile, mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { promisify } from "node:util";
+
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+import { modernFrame } from "./support/frames.ts";
+import { routingHeaders } from "./support/http-door.ts";
+import type { WireMessage } from "./support/wire.ts";
+
+const files = [
+  new URL("snippets/server.ts", import.meta.url),
+  new URL("snippets/client.ts", import.meta.url),
+  new URL("snippets/http-server.ts", import.meta.url),
+];
+let folder = "";
+
+/** A folder as the guide's reader has it: the files side by side, and the packages installed. */
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "longjobs-guide-"));
+  await symlink(join(import.meta.dirname, "../../../node_modules"), join(folder, "node_modules"));
+  for (const file of files) await copyFile(file, join(folder, basename(file.pathname)));
+});
+
+afterEach(() => rm(folder, { recursive: true }));
+
+test("the stdio server of the guide answers its client as the guide says", async () => {
+  const env = { ...process.env, PATH: `${join(process.execPath, "..")}:${process.env["PATH"]}` };
+  const { stdout } = await promisify(execFile)(process.execPath, ["client.ts"], { cwd: folder, env });
+  expect(stdout).toBe(
+    "Counting 1 of 3\nCounting 2 of 3\nCounting 3 of 3\n[ { type: 'text', text: 'Counted to 3.' } ]\n",
+  );
+});
+
+test("the HTTP server of the guide asks, takes an answer, and publishes", async () => {
+  const server = spawn(process.execPath, ["http-server.ts"], {
+    cwd: folder,
+    env: { ...process.env, PORT: "0" },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = new Promise((resolve) => {
+    server.once("exit", resolve);
+  });
+  try {
+    const url = await new Promise<string>((resolve, reject) => {
+      server.stdout.once("data", (line: Buffer) => resolve(line.toString().trim()));
+      server.once("exit", (code) => reject(new Error(`The server ended with ${code}.`)));
+    });
+    const send = async (method: string, params: object): Promise<WireMessage["result"]> => {
+      const body = JSON.stringify(modernFrame(method, params));
+      const response = await fetch(url, { method: "POST", headers: routingHeaders(method, params), body });
+      return ((await response.json()) as WireMessage).result;
+    };
+    const handle = await send("tools/call", { name: "publish", arguments: { report: "Tides" } });
+    const taskId = handle?.taskId;
+    await expect.poll(async () => (await send("tasks/get", { taskId }))?.status).toBe("input_required");
+    const where = { action: "accept", content: { place: "the notice board" } };
+    await send("tasks/update", { taskId, inputResponses: { where } });
+    await expect
+      .poll(async () => (await send("tasks/get", { taskId }))?.result?.content)
+      .toEqual([{ type: "text", text: "Tides is published at the notice board." }]);
+  } finally {
+    server.kill("SIGKILL");
+    await ended;
+  }
+});
