@@ -4,6 +4,7 @@ import { expect, test, vi } from "vitest";
 import { HttpDoor } from "./support/http-door.ts";
 import { startTasks } from "./support/started-tasks.ts";
 import { text } from "./support/tools.ts";
+import { nextTurn } from "./support/turns.ts";
 import type { WireMessage } from "./support/wire.ts";
 
 /** How a handler ends, after as many steps as the scheduler gives it. */
@@ -56,7 +57,11 @@ test("whatever order create, the end of the work, a cancel and a disconnect come
         });
         await vi.waitFor(
           async () => {
-            while (scheduler.count() > 0) await scheduler.waitOne();
+            while (scheduler.count() > 0) {
+              await scheduler.waitOne();
+              // What a step set off, such as the news of a disconnect, has arrived before the next one.
+              await nextTurn();
+            }
             expect(done && tasks.stats().attempts === 0 && tasks.stats().queuedWrites === 0).toBe(true);
           },
           { timeout: 5_000, interval: 1 },
