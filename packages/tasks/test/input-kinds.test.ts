@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 
 import { HttpDoor } from "./support/http-door.ts";
 import { startTasks } from "./support/started-tasks.ts";
-import { askName } from "./support/tools.ts";
+import { askName, form } from "./support/tools.ts";
 
 const url: InputRequest = {
   method: "elicitation/create",
@@ -97,6 +97,34 @@ describe("each kind is asked and answered", () => {
     await http.until(taskId, "cancelled");
   });
 });
+
+test.for([
+  [
+    "titled choices",
+    { type: "string", enum: ["a", "b"], enumNames: ["First", "Second"], title: "Letter" },
+    "a",
+  ],
+  ["one of several", { type: "string", oneOf: [{ const: "a", title: "First" }], default: "a" }, "a"],
+  [
+    "some of several",
+    { type: "array", items: { anyOf: [{ const: "a", title: "First" }] }, minItems: 1, maxItems: 2 },
+    ["a"],
+  ],
+  ["a date", { type: "string", format: "date-time", description: "When" }, "2026-07-28T00:00:00Z"],
+  ["an address", { type: "string", format: "uri", minLength: 3 }, "https://example.com"],
+  ["a number with bounds", { type: "number", minimum: 0, maximum: 1 }, 0.5],
+  ["a yes or no with a default", { type: "boolean", default: true }, false],
+] as const)(
+  "every kind of field that a form may have is asked and answered: %s",
+  async ([, field, value]) => {
+    const { http } = asker(form("?", { it: field }));
+    const taskId = await http.startTask("ask");
+    await http.until(taskId, "input_required");
+    const answer = { action: "accept", content: { it: value } };
+    await http.update(taskId, { it: answer });
+    expect((await http.until(taskId, "completed")).result?.structuredContent).toEqual({ it: answer });
+  },
+);
 
 test.for([
   ["an unknown method", { method: "tools/list" }],

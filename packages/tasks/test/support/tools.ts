@@ -1,4 +1,4 @@
-import type { InputRequest } from "@longjobs/core";
+import type { InputRequest, JsonObject } from "@longjobs/core";
 import { z } from "zod";
 
 import type { Tasks, ToolResult, ToolTask } from "../../src/index.ts";
@@ -10,10 +10,7 @@ export function text(words: string): ToolResult {
 }
 
 /** A form of the given properties, all required. */
-export function form(
-  message: string,
-  properties: { readonly [name: string]: { readonly type: string } },
-): InputRequest {
+export function form(message: string, properties: { readonly [name: string]: JsonObject }): InputRequest {
   return {
     method: "elicitation/create",
     params: {
