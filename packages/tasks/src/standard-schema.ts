@@ -18,8 +18,12 @@ export type StandardResult<Output> =
 /** One thing that is wrong, and where. */
 export interface StandardIssue {
   readonly message: string;
-  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+  readonly path?: StandardPath | undefined;
+  /** Of a zod union: what is wrong by each of its alternatives. */
+  readonly errors?: readonly (readonly StandardIssue[])[];
 }
+
+type StandardPath = readonly (PropertyKey | { readonly key: PropertyKey })[];
 
 /** A schema, or an object of schemas by property, as the SDK takes them. */
 export type ToolSchema = StandardSchema | { readonly [property: string]: StandardSchema };
@@ -36,13 +40,21 @@ export type SchemaOutput<Schema> =
         }
       : Record<string, never>;
 
-/** Everything that is wrong, in one line. */
+/** Everything that is wrong, in one line; of a union what is wrong by the alternative that comes nearest. */
 export function describeIssues(issues: readonly StandardIssue[]): string {
   return issues
+    .flatMap(nearestIssues)
     .map(({ message, path }) => (path === undefined ? message : `${pathText(path)}: ${message}`))
     .join("; ");
 }
 
-function pathText(path: NonNullable<StandardIssue["path"]>): string {
+function nearestIssues(issue: StandardIssue): readonly StandardIssue[] {
+  const alternatives = (issue.errors ?? []).map((issues) => issues.flatMap(nearestIssues));
+  const [nearest] = alternatives.toSorted((left, right) => left.length - right.length);
+  if (nearest === undefined || nearest.length === 0) return [issue];
+  return nearest.map(({ message, path = [] }) => ({ message, path: [...(issue.path ?? []), ...path] }));
+}
+
+function pathText(path: StandardPath): string {
   return path.map((step) => String(typeof step === "object" ? step.key : step)).join(".") || "(root)";
 }

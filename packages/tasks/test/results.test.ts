@@ -74,6 +74,14 @@ describe("a result is checked as the SDK checks one, inline and as a task", () =
     expect(result.content?.[0]?.text).toContain("the tool work");
   });
 
+  test.for([
+    [{ content: "done" }, "content: Invalid input: expected array, received string"],
+    [{ content: [{ type: "text" }] }, "content.0: "],
+    [{ isError: "yes" }, "isError: Invalid input: expected boolean, received string"],
+  ] as const)("the author is told where: %j", async ([given, where]) => {
+    expect((await answer(given)).structuredContent?.["message"]).toContain(where);
+  });
+
   test("resultType complete may be said, and _meta is kept", async () => {
     const _meta = { "org.example/cost": 3 };
     expect(await answers({ ...text("hi"), resultType: "complete", _meta })).toMatchObject([
