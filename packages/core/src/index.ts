@@ -1,7 +1,9 @@
 // Everything listed here is public API.
 export { canonicalJson, fingerprintJson, jsonEquals } from "./canonical-json.ts";
+export { assertClaim, assertLeaseMs, holdsLease, isClaimable, newLease } from "./claim-task.ts";
 export { repeatRequest } from "./inbox.ts";
 export type { JsonObject, JsonValue } from "./json.ts";
+export { LeaseDeadlines } from "./lease-deadlines.ts";
 export { isLongJobsError, LongJobsError, longJobsErrorCodes } from "./longjobs-error.ts";
 export type { LongJobsErrorCode, LongJobsErrorOptions, RepairableError } from "./longjobs-error.ts";
 export type { CreateTaskOptions } from "./draft-task.ts";
@@ -38,8 +40,16 @@ export type {
   TaskStatus,
   TaskWork,
 } from "./task-record.ts";
-export { canWatch, isExclusive } from "./task-store.ts";
-export type { ExclusiveTaskStore, TaskPatch, TaskStore, WatchableTaskStore } from "./task-store.ts";
+export { canLease, canWatch, isExclusive } from "./task-store.ts";
+export type {
+  ClaimOptions,
+  ExclusiveTaskStore,
+  HeldLease,
+  LeasingTaskStore,
+  TaskPatch,
+  TaskStore,
+  WatchableTaskStore,
+} from "./task-store.ts";
 export { TaskWatchers } from "./task-watchers.ts";
 export { toDetailedTask, toTaskView } from "./task-view.ts";
 export type { DetailedTask, TaskView } from "./task-view.ts";

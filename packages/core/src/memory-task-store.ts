@@ -1,3 +1,5 @@
+import { assertClaim, assertLeaseMs, holdsLease, isClaimable, newLease } from "./claim-task.ts";
+import { LeaseDeadlines } from "./lease-deadlines.ts";
 import { normalizeJson } from "./normalize-json.ts";
 import type { ErrorListener } from "./report-error.ts";
 import { isExpired } from "./task-expiry.ts";
@@ -5,7 +7,15 @@ import { applyTaskPatch } from "./task-patch.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { setOwn } from "./set-own.ts";
 import { storeErrors } from "./store-errors.ts";
-import type { ExclusiveTaskStore, TaskPatch, TaskStore, WatchableTaskStore } from "./task-store.ts";
+import type {
+  ClaimOptions,
+  ExclusiveTaskStore,
+  HeldLease,
+  LeasingTaskStore,
+  TaskPatch,
+  TaskStore,
+  WatchableTaskStore,
+} from "./task-store.ts";
 import { TaskWatchers } from "./task-watchers.ts";
 
 /** Options of {@link MemoryTaskStore}. */
@@ -25,9 +35,10 @@ interface Entry {
 }
 
 /** Keeps tasks in this process: for tests, for development, and for tasks that may die with their server. */
-export class MemoryTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTaskStore {
+export class MemoryTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskStore, ExclusiveTaskStore {
   readonly exclusive = true;
   readonly #entries = new Map<string, Entry>();
+  readonly #leases = new LeaseDeadlines();
   readonly #watchers: TaskWatchers;
   readonly #maxRecordBytes: number;
   readonly #now: () => number;
@@ -52,7 +63,9 @@ export class MemoryTaskStore implements TaskStore, WatchableTaskStore, Exclusive
     if (this.#live(record.taskId) !== undefined) throw storeErrors.taskExists(record.taskId);
     const kept = Object.freeze(snapshot(withoutUndefined(record)) as TaskRecord);
     const bytes = this.#assertFits(record.taskId, jsonSize(kept));
-    this.#entries.set(record.taskId, { record: kept, bornAtMs: this.#now(), bytes });
+    const bornAtMs = this.#now();
+    this.#entries.set(record.taskId, { record: kept, bornAtMs, bytes });
+    this.#leases.created(kept, bornAtMs);
     this.#watchers.notify(record.taskId);
   }
 
@@ -71,8 +84,7 @@ export class MemoryTaskStore implements TaskStore, WatchableTaskStore, Exclusive
     const kept = snapshot(patch) as TaskPatch;
     const record = applyTaskPatch(entry.record, kept);
     const bytes = this.#assertFits(taskId, entry.bytes + growth(entry.record, kept));
-    this.#entries.set(taskId, { record, bornAtMs: entry.bornAtMs, bytes });
-    this.#watchers.notify(taskId);
+    this.#replace(entry, record, kept, bytes);
     return record.version;
   }
 
@@ -83,10 +95,41 @@ export class MemoryTaskStore implements TaskStore, WatchableTaskStore, Exclusive
     for (const [taskId, { record, bornAtMs }] of this.#entries) {
       if (!isExpired(bornAtMs, record.ttlMs, nowMs)) continue;
       this.#entries.delete(taskId);
+      this.#leases.deleted(taskId);
       this.#watchers.notify(taskId);
       swept += 1;
     }
     return swept;
+  }
+
+  async claim(owner: string, leaseMs: number, options: ClaimOptions): Promise<TaskRecord[]> {
+    this.#assertOpen();
+    assertClaim(owner, leaseMs, options);
+    const claimed: TaskRecord[] = [];
+    for (const taskId of this.#leases.lapsed(this.#now(), options.taskIds)) {
+      const entry = this.#live(taskId);
+      if (entry === undefined || !isClaimable(entry.record, options)) continue;
+      const patch = { lease: newLease(owner, leaseMs) };
+      const record = applyTaskPatch(entry.record, patch);
+      // No limit of size here: a task that is too large to be claimed would never end.
+      this.#replace(entry, record, patch, entry.bytes + growth(entry.record, patch));
+      claimed.push(record);
+      if (claimed.length >= options.limit) break;
+    }
+    return claimed;
+  }
+
+  async renew(leases: readonly HeldLease[], leaseMs: number): Promise<string[]> {
+    this.#assertOpen();
+    assertLeaseMs(leaseMs);
+    const lost: string[] = [];
+    for (const { taskId, token } of leases) {
+      const record = this.#live(taskId)?.record;
+      if (record !== undefined && holdsLease(record, token))
+        this.#leases.renewed(taskId, leaseMs, this.#now());
+      else lost.push(taskId);
+    }
+    return lost;
   }
 
   async watch(taskId: string, onChange: () => void): Promise<() => Promise<void>> {
@@ -98,10 +141,17 @@ export class MemoryTaskStore implements TaskStore, WatchableTaskStore, Exclusive
     this.#closed = true;
     this.#watchers.clear();
     this.#entries.clear();
+    this.#leases.clear();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  #replace({ bornAtMs }: Entry, record: TaskRecord, patch: TaskPatch, bytes: number): void {
+    this.#entries.set(record.taskId, { record, bornAtMs, bytes });
+    this.#leases.updated(record, patch, this.#now());
+    this.#watchers.notify(record.taskId);
   }
 
   #live(taskId: string): Entry | undefined {

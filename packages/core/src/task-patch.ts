@@ -6,13 +6,11 @@ import type { TaskPatch } from "./task-store.ts";
  * The record after `patch`, one version later (C8, C11): the one meaning of a patch, shared by every store
  * that keeps records as objects. Neither argument is changed; the new record is frozen.
  *
- * @throws TypeError when the patch names `taskId` or `version`, which belong to the store.
+ * @throws TypeError when the patch names `taskId`, `version` or `createdAt`, which no patch changes.
  */
 export function applyTaskPatch(record: TaskRecord, patch: TaskPatch): TaskRecord {
-  for (const field of ["taskId", "version"]) {
-    if (Object.hasOwn(patch, field)) {
-      throw new TypeError(`A patch cannot set ${field}: it belongs to the store.`);
-    }
+  for (const field of fixedFields) {
+    if (Object.hasOwn(patch, field)) throw new TypeError(`A patch cannot set ${field}.`);
   }
   // Built anew, field by field: deleting from a copy would turn it into a slow dictionary.
   const next: Record<string, unknown> = {};
@@ -27,3 +25,5 @@ export function applyTaskPatch(record: TaskRecord, patch: TaskPatch): TaskRecord
   next["version"] = record.version + 1;
   return Object.freeze(next) as TaskRecord;
 }
+
+const fixedFields = ["taskId", "version", "createdAt"] as const;

@@ -54,9 +54,47 @@ export interface WatchableTaskStore {
   watch(taskId: string, onChange: () => void): Promise<() => Promise<void>>;
 }
 
+/** Which tasks `claim` may take, and how many. */
+export interface ClaimOptions {
+  /** The most tasks to take; a positive integer. */
+  readonly limit: number;
+  /** Only tasks whose `work.tool` is one of these; a task whose cancel was requested is taken all the same. @default any */
+  readonly tools?: readonly string[] | undefined;
+  /** Only these tasks. @default any */
+  readonly taskIds?: readonly string[] | undefined;
+}
+
+/** A lease by the task it is on and the token that proves it. */
+export interface HeldLease {
+  readonly taskId: string;
+  readonly token: string;
+}
+
+/**
+ * An optional capability, both methods or none: the store decides, on its own clock, that a lease is dead. The
+ * deadline is the store's: it is set by a `create` or a patch with a `lease` of its own, by `claim` and by
+ * `renew`, and nothing else moves it (C25).
+ */
+export interface LeasingTaskStore {
+  /**
+   * Takes open tasks that nobody holds: gives each a `lease` with this owner and a fresh random token, which adds
+   * one to the version, and resolves to the records as they are then (C25 to C28). No two calls take one task.
+   *
+   * Rejects with `TypeError` or `RangeError` for arguments that make no sense (C31); nothing has changed then.
+   * After `store_unavailable` some may have been taken: their leases lapse.
+   */
+  claim(owner: string, leaseMs: number, options: ClaimOptions): Promise<TaskRecord[]>;
+
+  /**
+   * Moves the deadline of each lease to `leaseMs` from now, and resolves to the ids of those that are lost.
+   * Changes no record (C29, C30). May be repeated; a lease that lapsed and that nobody took is renewed.
+   */
+  renew(leases: readonly HeldLease[], leaseMs: number): Promise<string[]>;
+}
+
 /**
  * An optional mark of a store whose backing data belong to this process alone while it is open. A task whose
- * owner does not live in this process then has no owner at all.
+ * owner does not live in this process then has no owner at all, and a lease of an earlier opening has lapsed (C32).
  */
 export interface ExclusiveTaskStore {
   readonly exclusive: true;
@@ -65,6 +103,12 @@ export interface ExclusiveTaskStore {
 /** True when the store can watch tasks. */
 export function canWatch(store: TaskStore): store is TaskStore & WatchableTaskStore {
   return typeof (store as Partial<WatchableTaskStore>).watch === "function";
+}
+
+/** True when the store can claim tasks and renew leases. */
+export function canLease(store: TaskStore): store is TaskStore & LeasingTaskStore {
+  const { claim, renew } = store as Partial<LeasingTaskStore>;
+  return typeof claim === "function" && typeof renew === "function";
 }
 
 /** True when the store belongs to this process alone. */
