@@ -21,7 +21,7 @@ export async function openSession(url: string, answer: (message: string) => obje
     rawDispatch: dispatchOverHttp(url),
     v2RequestFraming: { protocolVersion, clientInfo, clientCapabilities: capabilities },
     onInputRequest: createApplicationInputHandler({
-      elicitation: async (request) => answer(String(request.params.message)) as never,
+      elicitation: async (request) => answer(messageOf(request.params)) as never,
       sampling: async () => {
         throw new Error("The demo has no model.");
       },
@@ -61,4 +61,8 @@ function readMessage(text: string): { result?: unknown; error?: unknown } {
   const answer = messages.find((message) => "result" in message || "error" in message);
   if (answer === undefined) throw new Error("The server sent no answer.");
   return answer;
+}
+
+function messageOf({ message }: { readonly message?: unknown }): string {
+  return typeof message === "string" ? message : "";
 }
