@@ -13,6 +13,7 @@ import {
 } from "./frame-format.ts";
 import type { IdHash } from "./hash-id.ts";
 import type { SegmentId } from "./segment-header.ts";
+import { smallChecksum } from "./small-checksum.ts";
 
 /** Where the value of a large field is said to be. */
 export interface BlobEntry extends SegmentId {
@@ -45,7 +46,7 @@ export interface FrameTrailer {
 /** The header at `at`, if one is there and whole. */
 export function decodeHeader(source: Buffer, at: number, salt: number): FrameHeader | undefined {
   if (at + HEADER_BYTES > source.length || source.readUInt32LE(at) !== HEADER_MAGIC_WORD) return undefined;
-  if (source.readUInt32LE(at + 76) !== crc32(source.subarray(at, at + 76), salt)) return undefined;
+  if (source.readUInt32LE(at + 76) !== smallChecksum(source, at, at + 76, salt)) return undefined;
   const kind = source[at + 4] as FrameKind;
   if (kind !== frameKinds.image && kind !== frameKinds.tombstone && kind !== frameKinds.marker)
     return undefined;
@@ -70,7 +71,7 @@ export function decodeHeader(source: Buffer, at: number, salt: number): FrameHea
 export function decodeTrailer(source: Buffer, at: number, salt: number): FrameTrailer | undefined {
   if (at < 0 || at + TRAILER_BYTES > source.length || source.readUInt32LE(at) !== TRAILER_MAGIC_WORD)
     return undefined;
-  if (source.readUInt32LE(at + 28) !== crc32(source.subarray(at, at + 28), salt)) return undefined;
+  if (source.readUInt32LE(at + 28) !== smallChecksum(source, at, at + 28, salt)) return undefined;
   return {
     bodyBytes: source.readUInt32LE(at + 4),
     sequence: readUint64(source, at + 8),

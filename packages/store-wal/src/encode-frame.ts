@@ -14,6 +14,7 @@ import {
 } from "./frame-format.ts";
 import { hashId, type IdHash } from "./hash-id.ts";
 import type { BlobRef, LogSegment } from "./log-segment.ts";
+import { smallChecksum } from "./small-checksum.ts";
 import { isLarge, type TaskField } from "./task-fields.ts";
 
 /** A large field of a frame to be written: a reference to where it is, or its text. */
@@ -37,6 +38,9 @@ export interface FrameDraft {
   readonly ttlMs: number | null;
   readonly small: string | Buffer;
   readonly smallBytes: number;
+  /** UTF-8 has no form for half a pair: such an id is written as UTF-16. */
+  readonly utf16: boolean;
+  readonly idBytes: number;
   readonly blobs: readonly DraftBlob[];
   readonly metaBytes: number;
   readonly blobsBytes: number;
@@ -52,7 +56,9 @@ export function draftFrame(parts: DraftParts): FrameDraft {
   const { taskId, small, blobs = [] } = parts;
   const smallBytes =
     parts.smallBytes ?? (typeof small === "string" ? Buffer.byteLength(small) : small.length);
-  let metaBytes = META_FIXED_BYTES + idBytes(taskId) + smallBytes;
+  const utf16 = !taskId.isWellFormed();
+  const idBytes = utf16 ? taskId.length * 2 : Buffer.byteLength(taskId);
+  let metaBytes = META_FIXED_BYTES + idBytes + smallBytes;
   let blobsBytes = 0;
   for (const blob of blobs) {
     metaBytes += BLOB_ENTRY_BYTES + Buffer.byteLength(blob.key);
@@ -62,6 +68,8 @@ export function draftFrame(parts: DraftParts): FrameDraft {
     ...parts,
     blobs,
     smallBytes,
+    utf16,
+    idBytes,
     metaBytes,
     blobsBytes,
     idHash: parts.idHash ?? hashId(taskId),
@@ -75,11 +83,16 @@ export function draftImage(
   fields: readonly TaskField[],
 ): FrameDraft {
   let small = "";
+  let smallBytes = 2;
   const blobs: DraftBlob[] = [];
   for (const field of fields) {
-    if (isLarge(field))
+    if (isLarge(field)) {
       blobs.push({ key: field.key, ref: field.ref, content: field.text, bytes: field.bytes, field });
-    else small += `${small === "" ? "" : ","}${field.key}:${field.text}`;
+      continue;
+    }
+    if (small !== "") smallBytes += 1;
+    small += small === "" ? `${field.key}:${field.text}` : `,${field.key}:${field.text}`;
+    smallBytes += field.keyBytes + 1 + field.bytes;
   }
   return draftFrame({
     kind: frameKinds.image,
@@ -88,6 +101,7 @@ export function draftImage(
     bornAtMs: task.bornAtMs,
     ttlMs: task.ttlMs,
     small: `{${small}}`,
+    smallBytes,
     blobs,
   });
 }
@@ -113,19 +127,19 @@ export function encodeFrame(
   target: Buffer,
   at: number,
   place: FramePlace,
-): (BlobRef | undefined)[] {
+): readonly (BlobRef | undefined)[] {
   const { segment } = place;
   const bodyAt = at + HEADER_BYTES;
   const bodyBytes = draft.metaBytes + draft.blobsBytes;
-  const utf16 = hasLoneSurrogate(draft.taskId);
 
-  const inline = encodeBlobs(draft, target, bodyAt + draft.metaBytes, place);
-  encodeMeta(draft, target, bodyAt, inline, utf16);
+  const inline =
+    draft.blobs.length === 0 ? noBlobs : encodeBlobs(draft, target, bodyAt + draft.metaBytes, place);
+  encodeMeta(draft, target, bodyAt, inline);
   const bodyChecksum = crc32(target.subarray(bodyAt, bodyAt + bodyBytes), segment.salt);
 
   target.writeUInt32LE(HEADER_MAGIC_WORD, at);
   target.writeUInt32LE(
-    draft.kind | (((utf16 ? FLAG_UTF16_ID : 0) | (draft.copyOf === undefined ? 0 : FLAG_COPY)) << 8),
+    draft.kind | (((draft.utf16 ? FLAG_UTF16_ID : 0) | (draft.copyOf === undefined ? 0 : FLAG_COPY)) << 8),
     at + 4,
   );
   target.writeUInt32LE(draft.metaBytes, at + 8);
@@ -138,7 +152,7 @@ export function encodeFrame(
   writeUint64(target, place.durableSequence, at + 56);
   writeHash(target, place.previousHash, at + 64);
   target.writeUInt32LE(bodyChecksum, at + 72);
-  target.writeUInt32LE(crc32(target.subarray(at, at + 76), segment.salt), at + 76);
+  target.writeUInt32LE(smallChecksum(target, at, at + 76, segment.salt), at + 76);
 
   const trailerAt = bodyAt + bodyBytes;
   target.writeUInt32LE(TRAILER_MAGIC_WORD, trailerAt);
@@ -146,9 +160,11 @@ export function encodeFrame(
   writeUint64(target, place.sequence, trailerAt + 8);
   writeHash(target, draft.idHash, trailerAt + 16);
   target.writeUInt32LE(bodyChecksum, trailerAt + 24);
-  target.writeUInt32LE(crc32(target.subarray(trailerAt, trailerAt + 28), segment.salt), trailerAt + 28);
+  target.writeUInt32LE(smallChecksum(target, trailerAt, trailerAt + 28, segment.salt), trailerAt + 28);
   return inline;
 }
+
+const noBlobs: readonly (BlobRef | undefined)[] = [];
 
 /** All bytes that {@link encodeFrame} will write. */
 export function draftBytes(draft: FrameDraft): number {
@@ -184,12 +200,10 @@ function encodeMeta(
   target: Buffer,
   metaAt: number,
   inline: readonly (BlobRef | undefined)[],
-  utf16: boolean,
 ): void {
-  const idLength = idBytes(draft.taskId);
-  target.writeUInt32LE(idLength, metaAt);
-  target.write(draft.taskId, metaAt + 4, utf16 ? "utf16le" : "utf8");
-  let at = metaAt + 4 + idLength;
+  target.writeUInt32LE(draft.idBytes, metaAt);
+  target.write(draft.taskId, metaAt + 4, draft.utf16 ? "utf16le" : "utf8");
+  let at = metaAt + 4 + draft.idBytes;
   target.writeDoubleLE(draft.bornAtMs, at);
   target.writeDoubleLE(draft.ttlMs ?? Number.NaN, at + 8);
   target.writeUInt32LE(draft.blobs.length, at + 16);
@@ -218,13 +232,4 @@ function writeContent(target: Buffer, content: string | Buffer, at: number): voi
 function writeHash(target: Buffer, hash: IdHash, at: number): void {
   target.writeUInt32LE(hash.low, at);
   target.writeUInt32LE(hash.high, at + 4);
-}
-
-function idBytes(taskId: string): number {
-  return hasLoneSurrogate(taskId) ? taskId.length * 2 : Buffer.byteLength(taskId);
-}
-
-/** UTF-8 has no form for half a pair. */
-function hasLoneSurrogate(text: string): boolean {
-  return /\p{Surrogate}/u.test(text);
 }

@@ -103,6 +103,7 @@ export class LogEngine {
       segments: log.segments,
       open: this.#open,
       index,
+      reader,
       writer: this.#writer,
       relocate: this.#relocate,
       rotate: () => queue.rotate(),

@@ -19,6 +19,12 @@ export interface Damage {
   readonly isMarker: boolean;
 }
 
+/** A range of a segment. */
+export interface FrameSpan {
+  readonly offset: number;
+  readonly bytes: number;
+}
+
 /** A value of a large field: where its bytes are. */
 export interface BlobRef {
   readonly segment: LogSegment;
@@ -37,6 +43,8 @@ export class LogSegment implements SegmentId {
   validBytes: number = FRAMES_START;
   /** Bytes that some task still needs. */
   liveBytes = 0;
+  /** Where the deletions lie, in the order of the file: the index knows only what exists. */
+  readonly tombstones: FrameSpan[] = [];
   /** The size of the file where it is known to be longer than its valid bytes. */
   hasInvalidTail = false;
   /** Readers that rely on the file being there. */

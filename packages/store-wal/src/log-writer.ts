@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { draftBytes, encodeFrame, type FrameDraft } from "./encode-frame.ts";
 import { flushDirectory, ShortWriteError, writeFully, type FileLayer, type OpenFile } from "./file-layer.ts";
+import { frameKinds } from "./frame-format.ts";
 import { noHash, type IdHash } from "./hash-id.ts";
 import { LogSegment, segmentKey, type BlobRef } from "./log-segment.ts";
 import type { ReserveFile } from "./reserve-file.ts";
@@ -164,6 +165,12 @@ export class LogWriter {
     // After the flush, before anybody is told: a new owner that did not see these frames must not be contradicted.
     if (this.#parts.isTakenOver()) throw new TakenOverError("Another process owns the directory.");
     segment.validBytes += total;
+    for (const [index, { kind }] of drafts.entries()) {
+      const frame = placed[index];
+      if (kind === frameKinds.tombstone && frame !== undefined) {
+        segment.tombstones.push({ offset: frame.offset, bytes: frame.bytes });
+      }
+    }
     this.#durableSequence = this.#nextSequence - 1;
     if (this.#buffer.length > 4 * 1024 * 1024) this.#buffer = Buffer.allocUnsafe(64 * 1024);
     return placed;

@@ -3,13 +3,22 @@ export class OperationGate {
   #count = 0;
   #idle: (() => void) | undefined;
 
-  async run<T>(operation: () => Promise<T>): Promise<T> {
+  /** Call {@link leave} when the call is over, however it ends. */
+  enter(): void {
     this.#count += 1;
+  }
+
+  leave(): void {
+    this.#count -= 1;
+    if (this.#count === 0) this.#idle?.();
+  }
+
+  async run<T>(operation: () => Promise<T>): Promise<T> {
+    this.enter();
     try {
       return await operation();
     } finally {
-      this.#count -= 1;
-      if (this.#count === 0) this.#idle?.();
+      this.leave();
     }
   }
 

@@ -28,6 +28,7 @@ export function entryOfFrame(
 
 /** Tells the large fields of a frame where their values are now; their text is no longer needed. */
 export function settleFields(draft: FrameDraft, placed: PlacedFrame): void {
+  if (draft.blobs.length === 0) return;
   for (const [index, { field }] of draft.blobs.entries()) {
     const ref = placed.inline[index];
     if (field === undefined || ref === undefined) continue;

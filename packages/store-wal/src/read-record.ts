@@ -6,7 +6,7 @@ import { frameKinds } from "./frame-format.ts";
 import type { BlobRef, LogSegment } from "./log-segment.ts";
 import type { CachedTask } from "./record-cache.ts";
 import type { SegmentFiles } from "./segment-files.ts";
-import { encodeFields, isLarge, parseRecord, type TaskField } from "./task-fields.ts";
+import { encodeFields, fieldAt, isLarge, parseRecord, type TaskField } from "./task-fields.ts";
 import type { TaskEntry } from "./task-index.ts";
 import { walErrors } from "./wal-errors.ts";
 
@@ -58,7 +58,15 @@ export class RecordReader {
       const record = freezeParsedJson(parseRecord(taskId, entry.version, small, large));
       let bytes = small.length;
       for (const [, text] of large) bytes += text.length;
-      return { record, fields: placeFields(encodeFields(record), refs), bytes };
+      // Only the next update needs them encoded: most tasks that are read are never updated again.
+      let fields: readonly TaskField[] | undefined;
+      return {
+        record,
+        bytes,
+        get fields() {
+          return (fields ??= placeFields(encodeFields(record), refs));
+        },
+      };
     });
   }
 
@@ -68,9 +76,7 @@ export class RecordReader {
       const frame = await this.#readFrame(entry);
       const small = frame.small.toString();
       const fields = encodeFields(parseRecord(taskId, entry.version, small, []));
-      for (const { key, ref } of frame.blobs) {
-        fields.push({ name: JSON.parse(key) as string, key, bytes: ref.bytes, text: undefined, ref });
-      }
+      for (const { key, ref } of frame.blobs) fields.push(fieldAt(key, ref));
       return { record: undefined, fields, bytes: small.length };
     });
   }

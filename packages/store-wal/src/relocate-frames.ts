@@ -146,6 +146,7 @@ export class RelocateFrames {
 
   /** A task in memory refers to its large fields by place: the next update would refer to the old one. */
   #moveFields(taskId: string, draft: FrameDraft, placed: PlacedFrame): void {
+    if (draft.blobs.length === 0) return;
     const fields = this.#parts.cache.get(taskId)?.fields ?? [];
     for (const [index, { key }] of draft.blobs.entries()) {
       const ref = placed.inline[index];

@@ -118,6 +118,7 @@ export class Replay {
   #keep(segment: LogSegment, { header, meta, offset, bytes, source }: ScannedFrame): void {
     this.sawDurable(header.durableSequence);
     this.highestSequence = Math.max(this.highestSequence, header.sequence);
+    if (header.kind === frameKinds.tombstone) segment.tombstones.push({ offset, bytes });
     this.framesEnd = offset + bytes;
     if (meta.taskId === "" && !isSameHash(hashId(""), header.idHash)) {
       this.#keepUnnamed(segment, offset, bytes, header);

@@ -10,6 +10,7 @@ export interface TaskField {
   readonly name: string;
   /** The name as a JSON string. */
   readonly key: string;
+  readonly keyBytes: number;
   /** Bytes of the value's text. */
   readonly bytes: number;
   text: string | undefined;
@@ -51,15 +52,18 @@ export function snapshotPatch(patch: TaskPatch, maxBytes: number): TaskPatch {
 /** Every field of a record, encoded. */
 export function encodeFields(record: TaskRecord): TaskField[] {
   const fields: TaskField[] = [];
-  for (const [name, value] of Object.entries(record))
-    if (!outside.has(name)) fields.push(encodeField(name, value));
+  for (const name of Object.keys(record)) {
+    if (name !== "taskId" && name !== "version")
+      fields.push(encodeField(name, record[name as keyof TaskRecord]));
+  }
   return fields;
 }
 
 /** The fields after a patch; only what it names is encoded. */
 export function patchFields(fields: readonly TaskField[], patch: TaskPatch): TaskField[] {
   const next = fields.slice();
-  for (const [name, value] of Object.entries(patch)) {
+  for (const name of Object.keys(patch)) {
+    const value: unknown = patch[name as keyof TaskPatch];
     const at = next.findIndex((field) => field.name === name);
     if (value === undefined) {
       if (at >= 0) next.splice(at, 1);
@@ -76,14 +80,36 @@ export function assertFits(
   fields: readonly TaskField[],
   maxBytes: number,
 ): number {
-  let bytes = FRAME_OF_RECORD_BYTES + Buffer.byteLength(JSON.stringify(taskId)) + String(version).length;
-  for (const field of fields) bytes += Buffer.byteLength(field.key) + field.bytes + 2;
+  let bytes = FRAME_OF_RECORD_BYTES + textBytes(taskId) + String(version).length;
+  for (const field of fields) bytes += field.keyBytes + field.bytes + 2;
   if (bytes > maxBytes) throw storeErrors.recordTooLarge(taskId, bytes, maxBytes);
   return bytes;
 }
 
 function encodeField(name: string, value: unknown): TaskField {
+  const { key, keyBytes } = encodeName(name);
   const text = JSON.stringify(value);
+  return { name, key, keyBytes, bytes: Buffer.byteLength(text), text, ref: undefined };
+}
+
+/** A large field that is on disk already. */
+export function fieldAt(key: string, ref: BlobRef): TaskField {
+  const name = JSON.parse(key) as string;
+  return { name, ...encodeName(name), bytes: ref.bytes, text: undefined, ref };
+}
+
+interface EncodedName {
+  readonly key: string;
+  readonly keyBytes: number;
+}
+
+/** The names of a record's fields are few and always the same. */
+const knownNames = new Map<string, EncodedName>();
+const MAX_KNOWN_NAMES = 256;
+
+function encodeName(name: string): EncodedName {
+  const known = knownNames.get(name);
+  if (known !== undefined) return known;
   const key = JSON.stringify(name);
   if (key.length > MAX_KEY_LENGTH) {
     throw new LongJobsError(
@@ -91,14 +117,23 @@ function encodeField(name: string, value: unknown): TaskField {
       `The name of a field is longer than ${MAX_KEY_LENGTH} characters.`,
     );
   }
-  return { name, key, bytes: Buffer.byteLength(text), text, ref: undefined };
+  const encoded = { key, keyBytes: Buffer.byteLength(key) };
+  if (knownNames.size < MAX_KNOWN_NAMES) knownNames.set(name, encoded);
+  return encoded;
+}
+
+/** Bytes of a text as JSON. An id of the usual letters is as long as it looks. */
+function textBytes(text: string): number {
+  return /^[\w-]*$/.test(text) ? text.length + 2 : Buffer.byteLength(JSON.stringify(text));
 }
 
 function snapshot(fields: object, maxBytes: number, keepsUndefined: boolean): Record<string, unknown> {
   const limits = { maxDepth: MAX_DEPTH, maxKeys: Infinity, maxBytes };
   const copy: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(fields)) {
-    if (value !== undefined) copy[name] = normalizeJson(value, name, limits);
+  for (const name of Object.keys(fields)) {
+    const value: unknown = fields[name as never];
+    if (typeof value === "string") copy[name] = value;
+    else if (value !== undefined) copy[name] = normalizeJson(value, name, limits);
     else if (keepsUndefined) copy[name] = undefined;
   }
   return copy;

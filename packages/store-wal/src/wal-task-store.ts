@@ -175,17 +175,17 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTas
   }
 
   /** One write at a time per task: whoever waits looks at the version only when its turn has come. */
-  #write<T>(taskId: string, work: () => Promise<T>): Promise<T> {
+  async #write<T>(taskId: string, work: () => Promise<T>): Promise<T> {
     const { lanes } = this.#engine;
-    return this.#gate.run(async () => {
-      const ahead = lanes.enter(taskId);
+    this.#gate.enter();
+    const ahead = lanes.enter(taskId);
+    try {
       if (ahead !== undefined) await ahead;
-      try {
-        return await work();
-      } finally {
-        lanes.leave(taskId);
-      }
-    });
+      return await work();
+    } finally {
+      lanes.leave(taskId);
+      this.#gate.leave();
+    }
   }
 
   #show(taskId: string, entry: TaskEntry, cached: CachedTask): void {
