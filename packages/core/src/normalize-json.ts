@@ -27,10 +27,14 @@ interface Weight {
 }
 
 /**
- * Roots that came out of this module: already plain and frozen, so they are never walked or copied again.
+ * Large roots that came out of this module: already plain and frozen, so they are never walked or copied again.
  * Where one is used inside of another value its weight counts, so that no limit is passed in small steps.
  */
 const normalized = new WeakMap<object, Readonly<Weight>>();
+
+/** Smaller values are copied again in less time than it takes to remember them. */
+const rememberKeys = 32;
+const rememberBytes = 1_024;
 
 /**
  * Turns `value` into plain, deeply frozen JSON, once, at the border. The input is never changed or kept.
@@ -56,8 +60,9 @@ export function normalizeJson(
     // A getter or a proxy of the caller's threw.
     throw invalidJson(subject, "cannot be read", error);
   }
-  if (isContainer(copy))
+  if (isContainer(copy) && (budget.keys > rememberKeys || budget.bytes > rememberBytes)) {
     normalized.set(copy, { depth: budget.depth, keys: budget.keys, bytes: budget.bytes });
+  }
   return copy;
 }
 
@@ -73,7 +78,7 @@ export function normalizeJsonObject(value: unknown, subject: string, limits?: Js
  * result of `JSON.parse`.
  */
 export function freezeParsedJson<T>(value: T): T {
-  if (isContainer(value)) normalized.set(value, freezeDeep(value));
+  if (isContainer(value)) freezeDeep(value);
   return value;
 }
 
@@ -188,27 +193,16 @@ function spendBytes(count: number, parent: Place | undefined, key: string | numb
 }
 
 /** Level by level, without recursion: `JSON.parse` nests deeper than a call stack reaches. */
-function freezeDeep(root: object): Weight {
-  const weight: Weight = { depth: 0, keys: 0, bytes: 0 };
-  for (let level = [root]; level.length > 0; weight.depth += 1) {
+function freezeDeep(root: object): void {
+  for (let level = [root]; level.length > 0;) {
     const below: object[] = [];
     for (const container of level) {
       const members: unknown[] = Array.isArray(container) ? container : Object.values(container);
-      weight.keys += members.length;
-      weight.bytes += 2 + members.length + (members === container ? 0 : keyBytes(container));
-      for (const member of members) {
-        if (isContainer(member)) below.push(member);
-        else if (typeof member === "string") weight.bytes += member.length + 2;
-      }
+      for (const member of members) if (isContainer(member)) below.push(member);
       Object.freeze(container);
     }
     level = below;
   }
-  return weight;
-}
-
-function keyBytes(container: object): number {
-  return Object.keys(container).reduce((bytes, key) => bytes + key.length + 3, 0);
 }
 
 /** How many prototypes there are above a value. */
