@@ -10,6 +10,7 @@ export function slowFlush(addedMs: number): FileLayer {
         read: (...place) => file.read(...place),
         write: (...place) => file.write(...place),
         size: () => file.size(),
+        identity: () => file.identity(),
         close: () => file.close(),
         flush: async () => {
           await file.flush();

@@ -1,3 +1,6 @@
+import * as fs from "node:fs";
+import { open, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { MemoryTaskStore, type TaskStore } from "@longjobs/core";
 import { WalTaskStore } from "@longjobs/store-wal";
 import { alternate, inFolder } from "../measure.ts";
@@ -64,10 +67,11 @@ export const reads: BenchGroup = async function* ({ full, progress }) {
         for (const record of records) {
           await Promise.all([hot, cold, memory, sqlite].map((store) => store.create(record)));
         }
-        const each = (store: Pick<TaskStore, "get"> | typeof sqlite) => {
+        const each = (store: Pick<TaskStore, "get"> | typeof sqlite, atOnce = 1) => {
           let next = 0;
-          return () =>
-            perSecond(seconds, () => store.get(records[(next += 1) % records.length]?.taskId ?? ""));
+          const get = () => store.get(records[(next += 1) % records.length]?.taskId ?? "");
+          const run = atOnce === 1 ? get : () => Promise.all(Array.from({ length: atOnce }, get));
+          return async () => (await perSecond(seconds, run)) * atOnce;
         };
         const figures = toFigures(
           await alternate(
@@ -75,7 +79,9 @@ export const reads: BenchGroup = async function* ({ full, progress }) {
               ["node:sqlite FULL", each(sqlite)],
               ["longjobs memory", each(memory)],
               ["longjobs log, hot", each(hot)],
-              ["longjobs log, cold", each(cold)],
+              ["longjobs log, cold, one at a time", each(cold)],
+              ["longjobs log, cold", each(cold, 64)],
+              ["fs.read, one at a time", () => rawReads(coldDir, seconds)],
             ]),
             repetitions,
           ),
@@ -100,6 +106,21 @@ export const reads: BenchGroup = async function* ({ full, progress }) {
     ),
   );
 };
+
+/** What one trip through the thread pool costs: no asynchronous read is faster one at a time. */
+async function rawReads(dir: string, seconds: number): Promise<number> {
+  const path = join(dir, "raw");
+  await writeFile(path, Buffer.alloc(1_024));
+  const file = await open(path, "r");
+  const target = Buffer.allocUnsafe(900);
+  const read = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      fs.read(file.fd, target, 0, target.length, 0, (error) => (error === null ? resolve() : reject(error)));
+    });
+  const figure = await perSecond(seconds, read);
+  await file.close();
+  return figure;
+}
 
 /** How often `run` resolves per second, one after the other. */
 async function perSecond(seconds: number, run: () => Promise<unknown>): Promise<number> {
