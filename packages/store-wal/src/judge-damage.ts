@@ -1,6 +1,6 @@
+import type { CollectedFrames } from "./collect-frames.ts";
 import { hashId, hashKey, type IdHash } from "./hash-id.ts";
 import { segmentKey, type Damage, type LogSegment } from "./log-segment.ts";
-import type { Replay } from "./replay-log.ts";
 import { TaskIndex, type TaskEntry } from "./task-index.ts";
 
 /** A task that cannot be served. */
@@ -31,7 +31,7 @@ export interface Verdict {
  * older state is never served as the truth. The one exception is a torn write at the end of a log that was
  * not closed, beyond everything known to be flushed: it was never acknowledged.
  */
-export function judgeDamage(replay: Replay): { index: TaskIndex; verdict: Verdict } {
+export function judgeDamage(replay: CollectedFrames): { index: TaskIndex; verdict: Verdict } {
   const verdict: Verdict = { hurt: [], nobodys: [], ignored: new Set(), unended: [] };
   // Tombstones heal as well: the hashes are taken before they go.
   const byHash =
@@ -55,7 +55,7 @@ export function judgeDamage(replay: Replay): { index: TaskIndex; verdict: Verdic
 }
 
 interface Case {
-  readonly replay: Replay;
+  readonly replay: CollectedFrames;
   readonly index: TaskIndex;
   readonly verdict: Verdict;
 }
@@ -94,7 +94,11 @@ function judge(
 }
 
 /** By sequence where both are known; else by place: in one task, what lies later was written later. */
-function isHealed(damage: Damage, [taskId, newest]: readonly [string, TaskEntry], replay: Replay): boolean {
+function isHealed(
+  damage: Damage,
+  [taskId, newest]: readonly [string, TaskEntry],
+  replay: CollectedFrames,
+): boolean {
   if (damage.sequence !== undefined) return newest.sequence >= damage.sequence;
   // A copied tombstone may lie behind a later birth of the same id.
   if (replay.tombstones.get(taskId) === "copy") return false;
@@ -107,19 +111,22 @@ function isVoid({ sequence }: Damage, voidedAt: number | undefined): boolean {
   return voidedAt !== undefined && (sequence === undefined || sequence <= voidedAt);
 }
 
-function wasNeverAcknowledged({ segment, sequence, torn, isMarker }: Damage, replay: Replay): boolean {
+function wasNeverAcknowledged(
+  { segment, sequence, torn, isMarker }: Damage,
+  replay: CollectedFrames,
+): boolean {
   if (segment !== replay.tail || !torn || isMarker) return false;
   return sequence === undefined || sequence > replay.durableSequence;
 }
 
-function judgeNobodys(damage: Damage, replay: Replay, verdict: Verdict): void {
+function judgeNobodys(damage: Damage, replay: CollectedFrames, verdict: Verdict): void {
   const isEnd = damage.offset >= replay.framesEnd;
   if (isEnd && wasNeverAcknowledged(damage, replay)) verdict.ignored.add(damage);
   else verdict.nobodys.push(damage);
 }
 
 /** A whole frame may refer to a large field that lies in a damaged one. */
-function hurtByBlobs({ damages }: Replay, index: TaskIndex): void {
+function hurtByBlobs({ damages }: CollectedFrames, index: TaskIndex): void {
   const bySegment = new Map<LogSegment, Damage[]>();
   for (const damage of damages)
     bySegment.set(damage.segment, [...(bySegment.get(damage.segment) ?? []), damage]);

@@ -1,0 +1,130 @@
+import { join } from "node:path";
+import type { BlobEntry } from "./decode-frame.ts";
+import type { FileLayer } from "./file-layer.ts";
+import { FLAG_COPY, frameKinds, type FrameHeader } from "./frame-format.ts";
+import { hashId, hashKey, isSameHash } from "./hash-id.ts";
+import { segmentKey, type BlobRef, type Damage, type LogSegment } from "./log-segment.ts";
+import { scanSegment, type ScannedFrame, type ScanOptions } from "./scan-segment.ts";
+import { FRAMES_START } from "./segment-header.ts";
+import type { TaskEntry } from "./task-index.ts";
+import { decodeTombstone } from "./tombstone.ts";
+
+/** What a scan of the log collects, before damage is judged. */
+export class CollectedFrames {
+  /** The newest frame of each task, tombstones included. */
+  readonly newest: Map<string, TaskEntry> = new Map();
+  /** Tasks whose newest frame is a tombstone. */
+  readonly tombstones: Map<string, "original" | "copy"> = new Map();
+  /** Deletions of tasks whose id is unknown: the highest sequence number by hash of the id. */
+  readonly voids: Map<string, number> = new Map();
+  readonly damages: Damage[] = [];
+  readonly segments: Map<number, LogSegment>;
+  /** The segment whose end nobody vouches for. */
+  tail: LogSegment | undefined;
+  /** The highest sequence number that is known to have been flushed. */
+  durableSequence = 0;
+  highestSequence = 0;
+  /** Where whole frames end in the segment scanned last. */
+  framesEnd: number = FRAMES_START;
+
+  constructor(segments: Map<number, LogSegment>) {
+    this.segments = segments;
+  }
+
+  sawDurable(sequence: number): void {
+    this.durableSequence = Math.max(this.durableSequence, sequence);
+    this.highestSequence = Math.max(this.highestSequence, sequence);
+  }
+
+  async scan(files: FileLayer, dir: string, segment: LogSegment, options: ScanOptions): Promise<void> {
+    // A segment is begun only after everything before it was flushed or given up.
+    this.sawDurable(segment.header.firstSequence - 1);
+    this.framesEnd = FRAMES_START;
+    const file = await files.open(join(dir, segment.name), "r");
+    try {
+      await scanSegment(file, segment, options, {
+        frame: (frame) => this.#keep(segment, frame),
+        damage: (damage) => {
+          this.damages.push(damage);
+          this.highestSequence = Math.max(this.highestSequence, damage.sequence ?? 0);
+        },
+      });
+    } finally {
+      await file.close();
+    }
+  }
+
+  #keep(segment: LogSegment, { header, meta, offset, bytes, source }: ScannedFrame): void {
+    this.sawDurable(header.durableSequence);
+    this.highestSequence = Math.max(this.highestSequence, header.sequence);
+    if (header.kind === frameKinds.tombstone) segment.tombstones.push({ offset, bytes });
+    this.framesEnd = offset + bytes;
+    if (meta.taskId === "" && !isSameHash(hashId(""), header.idHash)) {
+      this.#keepUnnamed(segment, offset, bytes, header);
+      return;
+    }
+    const before = this.newest.get(meta.taskId);
+    const isCopy = (header.flags & FLAG_COPY) !== 0;
+    // The highest sequence wins in any order of files; on a tie the copy, which comes later.
+    if (before !== undefined && before.sequence > header.sequence) return;
+    if (before?.sequence === header.sequence && !isCopy) return;
+    const isMarker = header.kind === frameKinds.marker;
+    const isTombstone = header.kind === frameKinds.tombstone;
+    const blobs = this.#outside(meta.blobs, segment, offset);
+    const lost = blobs?.includes(undefined) === true;
+    const sinceSegment = isTombstone ? decodeTombstone(source, meta).since : segmentKey(segment);
+    this.newest.set(meta.taskId, {
+      segment,
+      offset,
+      bytes,
+      sequence: header.sequence,
+      version: header.version,
+      bornAtMs: header.bornAtMs,
+      ttlMs: header.ttlMs,
+      blobs: blobs?.filter((blob) => blob !== undefined) ?? null,
+      sinceSegment: Math.min(sinceSegment, before?.sinceSegment ?? sinceSegment),
+      damage:
+        isMarker || lost
+          ? { ...damageOf(segment, offset, bytes, header), taskId: meta.taskId, isMarker }
+          : null,
+    });
+    if (isTombstone) this.tombstones.set(meta.taskId, isCopy ? "copy" : "original");
+    else if (before !== undefined) this.tombstones.delete(meta.taskId);
+  }
+
+  /** A frame about a task that is known only by the hash of its id. */
+  #keepUnnamed(segment: LogSegment, offset: number, bytes: number, header: FrameHeader): void {
+    if (header.kind === frameKinds.marker) {
+      this.damages.push({ ...damageOf(segment, offset, bytes, header), isMarker: true });
+    } else {
+      const key = hashKey(header.idHash);
+      this.voids.set(key, Math.max(this.voids.get(key) ?? 0, header.sequence));
+    }
+  }
+
+  #outside(
+    entries: readonly BlobEntry[],
+    segment: LogSegment,
+    offset: number,
+  ): (BlobRef | undefined)[] | null {
+    const outside = entries.filter(
+      (entry) => segmentKey(entry) !== segmentKey(segment) || entry.offset < offset,
+    );
+    if (outside.length === 0) return null;
+    return outside.map((entry) => {
+      const home = this.segments.get(segmentKey(entry));
+      return home && { segment: home, offset: entry.offset, bytes: entry.bytes, checksum: entry.checksum };
+    });
+  }
+}
+
+function damageOf(
+  segment: LogSegment,
+  offset: number,
+  bytes: number,
+  header: ScannedFrame["header"],
+): Damage {
+  const { idHash, sequence, bornAtMs, ttlMs } = header;
+  const taskId = undefined;
+  return { segment, offset, bytes, idHash, taskId, sequence, bornAtMs, ttlMs, torn: false, isMarker: false };
+}
