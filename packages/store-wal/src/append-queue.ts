@@ -49,10 +49,17 @@ export class AppendQueue {
   #waiting: Waiting[] = [];
   #rotations: Pick<Waiting, "resolve" | "reject">[] = [];
   #stopped: Error | undefined;
+  #flushes = 0;
+  #records = 0;
   #running: Promise<void> | undefined;
 
   constructor(parts: AppendQueueParts) {
     this.#parts = parts;
+  }
+
+  /** Batches that became durable, and the frames in them. */
+  get counts(): { readonly flushes: number; readonly records: number } {
+    return { flushes: this.#flushes, records: this.#records };
   }
 
   /** Resolves when the frame is durable; rejects with `no_space` or `store_unavailable`. */
@@ -140,6 +147,8 @@ export class AppendQueue {
       await this.#recover(admitted, error);
       return;
     }
+    this.#flushes += 1;
+    this.#records += placed.length;
     // Durable first, visible second, acknowledged third.
     for (const [index, request] of admitted.entries()) {
       const frame = placed[index];

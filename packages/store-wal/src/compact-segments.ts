@@ -8,6 +8,7 @@ import type { RelocateFrames } from "./relocate-frames.ts";
 import type { SegmentFiles } from "./segment-files.ts";
 import type { TaskIndex } from "./task-index.ts";
 import { walErrors } from "./wal-errors.ts";
+import type { LastCompaction } from "./wal-stats.ts";
 
 export interface CompactorParts {
   readonly files: FileLayer;
@@ -19,6 +20,7 @@ export interface CompactorParts {
   readonly writer: LogWriter;
   readonly reader: RecordReader;
   readonly relocate: RelocateFrames;
+  readonly now: () => number;
   /** Goes on in a new file. */
   rotate(): Promise<void>;
   isTakenOver(): boolean;
@@ -36,9 +38,15 @@ export class Compactor {
   #isStopped = false;
   /** Garbage that the last run could not remove. */
   #leftoverBytes = 0;
+  #last: LastCompaction | null = null;
 
   constructor(parts: CompactorParts) {
     this.#parts = parts;
+  }
+
+  /** The last run that deleted a file. */
+  get last(): LastCompaction | null {
+    return this.#last;
   }
 
   /** Starts a run in the background when there is enough to gain. Cheap: called after every batch. */
@@ -83,15 +91,28 @@ export class Compactor {
 
   async #run(): Promise<void> {
     const tried = new Set<LogSegment>();
+    const startedMs = performance.now();
+    let deletedSegments = 0;
+    let freedBytes = 0;
     while (!this.#isStopped) {
-      const { segments, writer, floorBytes } = this.#parts;
+      const { segments, writer, floorBytes, now } = this.#parts;
       const { live, garbage } = this.#sizes();
       if (garbage * 2 < live && !writer.isOnReserve) return;
       const victim = pickSegment([...segments.values()], tried, writer, floorBytes);
       if (victim === undefined) return;
       tried.add(victim);
       if (victim === writer.active) await this.#parts.rotate();
+      const { garbageBytes } = victim;
       await this.#compact(victim);
+      if (segments.has(segmentKey(victim))) continue;
+      deletedSegments += 1;
+      freedBytes += garbageBytes;
+      this.#last = {
+        endedAt: new Date(now()).toISOString(),
+        durationMs: Math.round(performance.now() - startedMs),
+        deletedSegments,
+        freedBytes,
+      };
     }
   }
 

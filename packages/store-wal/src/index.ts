@@ -4,3 +4,4 @@ export { WalTaskStore } from "./wal-task-store.ts";
 
 export type { FileLayer, OpenFile } from "./file-layer.ts";
 export type { WalTaskStoreOptions } from "./options.ts";
+export type { LastCompaction, WalStats } from "./wal-stats.ts";

@@ -19,6 +19,7 @@ import type { TaskEntry, TaskIndex } from "./task-index.ts";
 import { TaskLanes } from "./task-lanes.ts";
 import { draftTombstone } from "./tombstone.ts";
 import { walErrors } from "./wal-errors.ts";
+import type { WalStats } from "./wal-stats.ts";
 
 /** What the housekeeping asks of the store above it. */
 export interface EngineHooks {
@@ -38,6 +39,7 @@ export class LogEngine {
   readonly queue: AppendQueue;
   readonly reader: RecordReader;
   readonly #options: ResolvedOptions;
+  readonly #segments: ReadonlyMap<number, LogSegment>;
   readonly #lock: DirectoryLock;
   readonly #open: SegmentFiles;
   readonly #writer: LogWriter;
@@ -54,6 +56,7 @@ export class LogEngine {
     const isTakenOver = (): boolean => lock.isTakenOver();
     const onError = (error: unknown): void => this.report(error);
     this.#options = options;
+    this.#segments = log.segments;
     this.#lock = lock;
     this.index = log.index;
     this.cache = new RecordCache(options.cacheBytes);
@@ -106,6 +109,7 @@ export class LogEngine {
       reader,
       writer: this.#writer,
       relocate: this.#relocate,
+      now: options.now,
       rotate: () => queue.rotate(),
       isTakenOver,
       onError,
@@ -115,6 +119,27 @@ export class LogEngine {
   /** Set when another process owns the directory: nothing that is read here can be trusted any more. */
   get lost(): Error | undefined {
     return this.#lost;
+  }
+
+  /** Sums over the files of the log, which are few; nothing is read. */
+  stats(): WalStats {
+    let liveBytes = 0;
+    let garbageBytes = 0;
+    for (const segment of this.#segments.values()) {
+      liveBytes += segment.liveBytes;
+      garbageBytes += segment.garbageBytes;
+    }
+    const { flushes, records } = this.queue.counts;
+    return {
+      tasks: this.index.size,
+      liveBytes,
+      garbageBytes,
+      segments: this.#segments.size,
+      flushes,
+      records,
+      recordsPerFlush: flushes === 0 ? 0 : records / flushes,
+      lastCompaction: this.#compactor.last,
+    };
   }
 
   /** Begins the housekeeping. */

@@ -26,6 +26,7 @@ import type { CachedTask } from "./record-cache.ts";
 import { assertFits, encodeFields, patchFields, snapshotPatch, snapshotRecord } from "./task-fields.ts";
 import type { TaskEntry } from "./task-index.ts";
 import { walErrors } from "./wal-errors.ts";
+import type { WalStats } from "./wal-stats.ts";
 
 /** Entries looked at, and tasks deleted, between two turns of the event loop. */
 const SWEEP_SLICE = 2_000;
@@ -147,6 +148,18 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTas
   async watch(taskId: string, onChange: () => void): Promise<() => Promise<void>> {
     this.#assertOpen();
     return this.#watchers.add(taskId, onChange);
+  }
+
+  /**
+   * How full the log is, and what has been written since it was opened. Cheap enough for every scrape of a
+   * monitor: it reads nothing and goes through no task.
+   *
+   * @throws LongJobsError `store_closed` after {@link close}; `store_locked` when another process has taken the
+   * directory over.
+   */
+  stats(): WalStats {
+    this.#assertOpen();
+    return this.#engine.stats();
   }
 
   /** Finishes pending writes and releases every file. Never rejects: failures go to `onError`. */
