@@ -1,9 +1,9 @@
-import type { TaskRecord, TaskStore, WatchableTaskStore } from "@longjobs/core";
-import { canWatch } from "@longjobs/core";
+import type { LeasingTaskStore, TaskRecord, TaskStore, WatchableTaskStore } from "@longjobs/core";
+import { canLease, canWatch } from "@longjobs/core";
 
 import type { Need } from "./check.ts";
 import { expectEqual } from "./expect.ts";
-import type { StoreUnderTest } from "./store-under-test.ts";
+import type { Repair, StoreUnderTest } from "./store-under-test.ts";
 import { waitFor } from "./wait.ts";
 
 const day = 24 * 60 * 60 * 1000;
@@ -33,6 +33,7 @@ export class CheckContext {
   has(need: Need): boolean {
     if (need === "time") return this.#subject.advanceTime !== undefined || this.#subject.realTime === true;
     if (need === "watch") return canWatch(this.store);
+    if (need === "claim") return canLease(this.store);
     return this.#subject[need] !== undefined;
   }
 
@@ -58,6 +59,12 @@ export class CheckContext {
     await waitFor(async () => (await store.get(taskId)) === undefined, subject);
   }
 
+  /** Fails unless the fact holds now. In real time the two clocks may be a little apart: it may take a moment. */
+  async expectNow(fact: () => Promise<boolean>, subject: string): Promise<void> {
+    if (this.#subject.advanceTime === undefined) return waitFor(fact, subject);
+    if (!(await fact())) throw new Error(`${subject}: that does not hold.`);
+  }
+
   /** Fails unless `get` resolves to exactly this record. */
   async expectStored(record: TaskRecord, subject: string, store: TaskStore = this.store): Promise<void> {
     expectEqual(await store.get(record.taskId), record, subject);
@@ -80,6 +87,13 @@ export class CheckContext {
     return this.#opened(this.#subject.crash);
   }
 
+  /** Makes the backend fail until the returned function repairs it. */
+  async fault(): Promise<Repair> {
+    const { fault } = this.#subject;
+    if (fault === undefined) throw new Error("The check did not name what it needs.");
+    return fault();
+  }
+
   /** Closes the store under test as part of the check. */
   close(): Promise<void> {
     this.#open.delete(this.store);
@@ -93,6 +107,12 @@ export class CheckContext {
   ): ReturnType<WatchableTaskStore["watch"]> {
     if (!canWatch(store)) throw new Error("The store has no watch().");
     return store.watch(taskId, onChange);
+  }
+
+  /** A store as one that can claim and renew. */
+  leasing(store: TaskStore = this.store): TaskStore & LeasingTaskStore {
+    if (!canLease(store)) throw new Error("The store has no claim() and renew().");
+    return store;
   }
 
   /** Closes what the check left open, then lets the factory remove its data. */

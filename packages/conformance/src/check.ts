@@ -8,9 +8,9 @@ export type Profile = "volatile" | "durable" | "shared";
 
 /**
  * What a check needs beyond the five methods: a clock that moves, the same data opened again, a second handle,
- * a crash, or the optional capability `watch`.
+ * a crash, a backend that fails, or one of the optional capabilities `watch` and `claim` (with `renew`).
  */
-export type Need = "time" | "reopen" | "second" | "crash" | "watch";
+export type Need = "time" | "reopen" | "second" | "crash" | "fault" | "watch" | "claim";
 
 /** One rule of the contract that runs. It throws to fail, and uses no test runner. */
 export interface Check {

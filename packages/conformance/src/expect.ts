@@ -25,18 +25,37 @@ export async function expectRejects(
 }
 
 /** Fails unless the call returns a promise that rejects with a `TypeError`. */
-export async function expectRejectsTypeError(call: () => Promise<unknown>, subject: string): Promise<void> {
-  const reason = await reasonOf(call, subject, "TypeError");
-  expectThat(
-    reason instanceof Error && reason.name === "TypeError",
-    `${subject} must reject with a TypeError, but rejected with ${describeError(reason)}.`,
-  );
+export function expectRejectsTypeError(call: () => Promise<unknown>, subject: string): Promise<void> {
+  return expectRejectsNamed(call, ["TypeError"], subject);
+}
+
+/** Fails unless the call returns a promise that rejects with a `TypeError` or a `RangeError`. */
+export function expectRejectsUsage(call: () => Promise<unknown>, subject: string): Promise<void> {
+  return expectRejectsNamed(call, ["TypeError", "RangeError"], subject);
+}
+
+/** Writes to an object that came from a store. A frozen one refuses, which is as good as a copy. */
+export function tryToChange(target: object | undefined, field: string, value: unknown): void {
+  if (target !== undefined) Reflect.set(target, field, value);
 }
 
 /** What an error was, in one line, with its code when it has one. */
 export function describeError(error: unknown): string {
   if (isLongJobsError(error)) return `LongJobsError ${error.code}: ${error.message}`;
   return error instanceof Error ? `${error.name}: ${error.message}` : show(error);
+}
+
+async function expectRejectsNamed(
+  call: () => Promise<unknown>,
+  names: readonly string[],
+  subject: string,
+): Promise<void> {
+  const wanted = names.join(" or ");
+  const reason = await reasonOf(call, subject, wanted);
+  expectThat(
+    reason instanceof Error && names.includes(reason.name),
+    `${subject} must reject with ${wanted}, but rejected with ${describeError(reason)}.`,
+  );
 }
 
 async function reasonOf(call: () => Promise<unknown>, subject: string, wanted: string): Promise<unknown> {

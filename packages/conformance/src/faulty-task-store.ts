@@ -1,7 +1,11 @@
 import {
+  canLease,
   canWatch,
   isExclusive,
+  type ClaimOptions,
   type ExclusiveTaskStore,
+  type HeldLease,
+  type LeasingTaskStore,
   type TaskPatch,
   type TaskRecord,
   type TaskStore,
@@ -10,8 +14,8 @@ import {
 
 /** One call that passes through a {@link faultyTaskStore}. */
 export interface StoreCall {
-  readonly method: "create" | "get" | "update" | "sweep" | "close" | "watch";
-  /** Absent for `sweep` and `close`. */
+  readonly method: "create" | "get" | "update" | "sweep" | "close" | "watch" | "claim" | "renew";
+  /** Of `create`, `get`, `update` and `watch`. */
   readonly taskId?: string;
   /** Of `create`. */
   readonly record?: TaskRecord;
@@ -19,6 +23,14 @@ export interface StoreCall {
   readonly patch?: TaskPatch;
   /** Of `update`. */
   readonly expectedVersion?: number;
+  /** Of `claim`. */
+  readonly owner?: string;
+  /** Of `claim`. */
+  readonly options?: ClaimOptions;
+  /** Of `renew`. */
+  readonly leases?: readonly HeldLease[];
+  /** Of `claim` and `renew`. */
+  readonly leaseMs?: number;
   /** Which call of this method it is: 1 is the first. */
   readonly count: number;
 }
@@ -53,7 +65,7 @@ export function faultyTaskStore(store: TaskStore, plan: FaultPlan): TaskStore {
     return outcome;
   };
 
-  const faulty: TaskStore & Partial<WatchableTaskStore & ExclusiveTaskStore> = {
+  const faulty: TaskStore & Partial<WatchableTaskStore & LeasingTaskStore & ExclusiveTaskStore> = {
     create: (record) =>
       passThrough({ method: "create", taskId: record.taskId, record }, () => store.create(record)),
     get: (taskId) => passThrough({ method: "get", taskId }, () => store.get(taskId)),
@@ -67,6 +79,16 @@ export function faultyTaskStore(store: TaskStore, plan: FaultPlan): TaskStore {
       ? {
           watch: (taskId: string, onChange: () => void) =>
             passThrough({ method: "watch", taskId }, () => store.watch(taskId, onChange)),
+        }
+      : {}),
+    ...(canLease(store)
+      ? {
+          claim: (owner: string, leaseMs: number, options: ClaimOptions) =>
+            passThrough({ method: "claim", owner, leaseMs, options }, () =>
+              store.claim(owner, leaseMs, options),
+            ),
+          renew: (leases: readonly HeldLease[], leaseMs: number) =>
+            passThrough({ method: "renew", leases, leaseMs }, () => store.renew(leases, leaseMs)),
         }
       : {}),
     ...(isExclusive(store) ? { exclusive: true as const } : {}),

@@ -1,5 +1,7 @@
 import { isLongJobsError } from "@longjobs/core";
 
+import { expectThat } from "./expect.ts";
+
 /** What became of a write. `ambiguous`: it failed in a way that leaves open whether it was committed. */
 export type WriteOutcome = "acknowledged" | "refused" | "ambiguous";
 
@@ -38,6 +40,21 @@ export class TaskHistory {
     return outcome;
   }
 
+  /**
+   * Records a write that says itself what it made, such as a claim: `acquire` resolves to the version and the
+   * mark, or to `undefined` when there was nothing to write.
+   */
+  async acquire(
+    acquire: () => Promise<{ readonly version: number; readonly mark: string } | undefined>,
+  ): Promise<void> {
+    const begin = this.#tick();
+    const made = await acquire();
+    if (made === undefined) return;
+    const { version, mark } = made;
+    const write = { kind: "write", mark, expectedVersion: version - 1, outcome: "acknowledged" } as const;
+    this.events.push({ ...write, begin, end: this.#tick() });
+  }
+
   /** Records one read of the version and the mark that the task shows. */
   async read(get: () => Promise<{ readonly version: number; readonly mark: string }>): Promise<RecordedRead> {
     const begin = this.#tick();
@@ -73,6 +90,15 @@ export function findHistoryFaults(
     ...findGoingBack(writes, reads),
     ...findGaps(birth.version, writes, reads),
   ];
+}
+
+/** Fails with the first faults of an impossible history. */
+export function expectPossibleHistory(
+  birth: { readonly version: number; readonly mark: string },
+  events: readonly HistoryEvent[],
+): void {
+  const faults = findHistoryFaults(birth, events);
+  expectThat(faults.length === 0, `The history is impossible. ${faults.slice(0, 3).join(" ")}`);
 }
 
 function outcomeOf(error: unknown): WriteOutcome {

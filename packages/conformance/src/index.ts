@@ -11,5 +11,5 @@ export type { CheckResult, Report, ReportJson } from "./report.ts";
 export type { CheckOutcome } from "./run-check.ts";
 export { runTaskStoreConformance } from "./run-task-store-conformance.ts";
 export type { RunnerOptions, TestRunner } from "./run-task-store-conformance.ts";
-export type { StoreFactory, StoreUnderTest } from "./store-under-test.ts";
+export type { Repair, StoreFactory, StoreUnderTest } from "./store-under-test.ts";
 export type { Skip, SuiteOptions } from "./suite-options.ts";

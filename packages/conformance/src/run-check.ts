@@ -100,7 +100,7 @@ export class CheckRun {
 
   #withoutAbility(need: Need): CheckVerdict {
     const message = missingAbility[need];
-    if (need === "watch" || need === "crash") return { outcome: "inapplicable", message };
+    if (optionalNeeds.has(need)) return { outcome: "inapplicable", message };
     const claim = `The profile ${this.#profile} is a claim without evidence: ${message}`;
     return { outcome: "failed", message: claim, claimFault: true };
   }
@@ -110,11 +110,15 @@ function failed(error: unknown): CheckVerdict {
   return { outcome: "failed", message: describeError(error), cause: error };
 }
 
-/** What the profile promises cannot be inapplicable: only `watch` and `crash` are optional. */
+/** What the profile promises cannot be inapplicable: only these can. */
+const optionalNeeds: ReadonlySet<Need> = new Set(["watch", "claim", "crash", "fault"]);
+
 const missingAbility: Readonly<Record<Need, string>> = {
   time: "the factory has neither advanceTime() nor realTime: true.",
   reopen: "the factory has no reopen().",
   second: "the factory has no second().",
   watch: "the store has no watch().",
+  claim: "the store has no claim() and renew().",
   crash: "the factory has no crash().",
+  fault: "the factory has no fault().",
 };

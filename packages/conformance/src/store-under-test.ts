@@ -13,11 +13,19 @@ export interface StoreUnderTest {
   readonly second?: () => Promise<TaskStore> | TaskStore;
   /** Abandons the store without closing it, as a killed process does, and opens the same data again. */
   readonly crash?: () => Promise<TaskStore> | TaskStore;
+  /**
+   * Makes the backend fail: from now on writes are lost, or their replies are, until the returned function
+   * repairs it. Optional, as `crash` is.
+   */
+  readonly fault?: () => Promise<Repair> | Repair;
   /** The largest record the store takes, in bytes. @default 8 MiB */
   readonly maxRecordBytes?: number;
   /** Removes what the factory made. Called after the suite has closed its handles. */
   readonly dispose?: () => Promise<void> | void;
 }
+
+/** Ends a fault. When it has resolved, nothing that was sent before is still under way. */
+export type Repair = () => Promise<void> | void;
 
 /** Makes a {@link StoreUnderTest}; called once for each check, and never the same store twice. */
 export type StoreFactory = () => Promise<StoreUnderTest> | StoreUnderTest;

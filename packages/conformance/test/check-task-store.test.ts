@@ -14,6 +14,9 @@ import { referenceFactory } from "./support/reference-task-store.ts";
 
 const wrongStore = mutants.find(({ caughtBy }) => caughtBy.join() === "update.applies-patch")?.Store;
 
+/** What a store with the five methods and a factory that moves the clock cannot show. */
+const optional: ReadonlySet<string> = new Set(["watch", "claim", "fault"]);
+
 function memoryFactory(wrap: (store: TaskStore) => TaskStore = (store) => store): StoreFactory {
   return () => {
     let nowMs = Date.now();
@@ -34,15 +37,17 @@ describe("right stores", () => {
   test("MemoryTaskStore passes every check", async () => {
     const report = await checkTaskStore("MemoryTaskStore", memoryFactory());
     expect(outcomes(report, "failed")).toEqual([]);
-    expect(outcomes(report, "inapplicable")).toEqual([]);
+    expect(outcomes(report, "inapplicable")).toEqual(idsNeeding("fault", "volatile"));
     expect(report.ok).toBe(true);
   });
 
-  test("a store with the five methods alone passes; the checks of watch do not apply", async () => {
+  test("a store with the five methods alone passes; the checks of watch and of leases do not apply", async () => {
     const report = await checkTaskStore("five methods", memoryFactory(onlyFiveMethods));
     expect(report.ok).toBe(true);
     expect(outcomes(report, "inapplicable")).toEqual(
-      conformanceChecks.filter(({ needs }) => needs.join() === "watch").map(({ id }) => id),
+      conformanceChecks
+        .filter(({ profile, needs }) => profile === "volatile" && needs.some((need) => optional.has(need)))
+        .map(({ id }) => id),
     );
   });
 
@@ -52,21 +57,31 @@ describe("right stores", () => {
       memoryFactory((store) => faultyTaskStore(store, {})),
     );
     expect(report.ok).toBe(true);
-    expect(outcomes(report, "inapplicable")).toEqual([]);
+    expect(outcomes(report, "inapplicable")).toEqual(idsNeeding("fault", "volatile"));
   });
 });
 
 describe("a claim needs evidence", () => {
-  test("durable without reopen fails; crash stays optional", async () => {
+  test("durable without reopen fails; crash and fault stay optional", async () => {
     const report = await checkTaskStore("store", memoryFactory(), { profile: "durable" });
     expect(outcomes(report, "failed")).toEqual(idsNeeding("reopen", "volatile", "durable"));
-    expect(outcomes(report, "inapplicable")).toEqual(idsNeeding("crash", "durable"));
+    expect(outcomes(report, "inapplicable").toSorted()).toEqual(
+      [...idsNeeding("crash", "durable"), ...idsNeeding("fault", "volatile")].toSorted(),
+    );
   });
 
   test("shared without second fails", async () => {
     const report = await checkTaskStore("store", memoryFactory(), { profile: "shared" });
     expect(outcomes(report, "failed")).toEqual(expect.arrayContaining(idsNeeding("second", "shared")));
     expect(report.ok).toBe(false);
+  });
+
+  test("a fault that disturbs nothing is no evidence", async () => {
+    const report = await checkTaskStore("store", async () => ({
+      ...(await memoryFactory()()),
+      fault: () => () => {},
+    }));
+    expect(outcomes(report, "failed")).toEqual(["fault.writes-reject-with-a-code"]);
   });
 
   test("without a way for time to pass every time check fails", async () => {

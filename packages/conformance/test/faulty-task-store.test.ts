@@ -1,4 +1,4 @@
-import { canWatch, isExclusive, MemoryTaskStore, type TaskRecord } from "@longjobs/core";
+import { canLease, canWatch, isExclusive, MemoryTaskStore, type TaskRecord } from "@longjobs/core";
 import { describe, expect, test } from "vitest";
 
 import { faultyTaskStore, type StoreCall } from "../src/index.ts";
@@ -74,11 +74,25 @@ describe("faultyTaskStore", () => {
     expect(await store.get("task-1")).toMatchObject({ version: 8, statusMessage: "once" });
   });
 
+  test("claims and renewals pass through, and say what they were called with", async () => {
+    const calls: StoreCall[] = [];
+    const faulty = faultyTaskStore(new MemoryTaskStore(), { before: (call) => void calls.push(call) });
+    if (!canLease(faulty)) throw new Error("The store inside can lease.");
+    await faulty.create(record);
+    const [claimed] = await faulty.claim("owner", 1_000, { limit: 1 });
+    const leases = [{ taskId: "task-1", token: claimed?.lease?.token ?? "" }];
+    expect(await faulty.renew(leases, 2_000)).toEqual([]);
+    expect(calls.slice(1)).toEqual([
+      { method: "claim", owner: "owner", leaseMs: 1_000, options: { limit: 1 }, count: 1 },
+      { method: "renew", leases, leaseMs: 2_000, count: 1 },
+    ]);
+  });
+
   test("the optional capabilities are those of the store inside", () => {
     const whole = faultyTaskStore(new MemoryTaskStore(), {});
-    expect([canWatch(whole), isExclusive(whole)]).toEqual([true, true]);
+    expect([canWatch(whole), canLease(whole), isExclusive(whole)]).toEqual([true, true, true]);
     const bare = faultyTaskStore(onlyFiveMethods(whole), {});
-    expect([canWatch(bare), isExclusive(bare)]).toEqual([false, false]);
+    expect([canWatch(bare), canLease(bare), isExclusive(bare)]).toEqual([false, false, false]);
   });
 });
 

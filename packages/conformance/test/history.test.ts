@@ -97,6 +97,13 @@ describe("TaskHistory", () => {
     expect(await history.write("d", 11, () => Promise.reject(new Error("socket hang up")))).toBe("ambiguous");
   });
 
+  test("a write that says itself what it made is an acknowledged write; nothing made is no write", async () => {
+    const history = new TaskHistory();
+    await history.acquire(() => Promise.resolve({ version: 11, mark: "claim" }));
+    await history.acquire(() => Promise.resolve(undefined));
+    expect(history.events).toEqual([write("claim", 10, "acknowledged", 1, 2)]);
+  });
+
   test("records begin and end of each call on one counter", async () => {
     const history = new TaskHistory();
     await history.write("a", 10, async () => {

@@ -1,3 +1,5 @@
+import type { TaskRecord } from "@longjobs/core";
+
 import { defineCheck, type Check } from "../check.ts";
 import { expectEqual, expectRejects } from "../expect.ts";
 import { completedRecord, fullRecord, minimalRecord, resultOfBytes, statuses } from "../records.ts";
@@ -34,6 +36,17 @@ export const createChecks: readonly Check[] = [
       const record = { ...minimalRecord(), laterField: { nested: [1, "two"] } };
       await ctx.store.create(record);
       await ctx.expectStored(record, "The record after create()");
+    },
+  }),
+  defineCheck({
+    id: "create.undefined-is-absent",
+    rule: "C1",
+    title: "a field of undefined in create() is a field that is absent",
+    async run(ctx) {
+      const record = minimalRecord();
+      const withUndefined: object = { ...record, statusMessage: undefined, checkpoint: undefined };
+      await ctx.store.create(withUndefined as TaskRecord);
+      await ctx.expectStored(record, "The record after create() with fields of undefined");
     },
   }),
   defineCheck({

@@ -1,8 +1,9 @@
-import { isLongJobsError, type TaskRecord, type TaskStore } from "@longjobs/core";
+import type { TaskRecord } from "@longjobs/core";
 
 import type { CheckContext } from "../check-context.ts";
 import { defineCheck, type Check, type Need } from "../check.ts";
-import { expectEqual, expectRejects, expectThat } from "../expect.ts";
+import { expectEqual, expectRejects } from "../expect.ts";
+import { expectPossible, launchCreates } from "../flight.ts";
 import { completedRecord, fullRecord, minimalRecord, resultOfBytes } from "../records.ts";
 import { jsonValues } from "./values.ts";
 
@@ -153,9 +154,12 @@ export const durableChecks: readonly Check[] = [
     "C21",
     "writes under way at a crash happened as a whole or not at all",
     async (ctx) => {
-      const flights = launchWrites(ctx.store);
+      const records = Array.from({ length: 20 }, (_, index) =>
+        minimalRecord({ taskId: `task-${index}`, work: { tool: "render" } }),
+      );
+      const flights = launchCreates(ctx.store, records);
       const survivor = await ctx.crash();
-      for (const flight of flights) await expectPossible(flight, survivor);
+      for (const flight of flights) await expectPossible(flight, survivor, "a crash");
     },
     ["crash"],
   ),
@@ -179,41 +183,4 @@ function durableCheck(
 ): Check {
   const opens: readonly Need[] = needs.includes("crash") ? [] : ["reopen"];
   return defineCheck({ id, rule, title, profile: "durable", needs: [...opens, ...needs], run });
-}
-
-interface Flight {
-  readonly record: TaskRecord;
-  outcome: "unknown" | "acknowledged" | "refused";
-}
-
-/** Starts creates without waiting; what is known of each when the crash comes is on its flight. */
-function launchWrites(store: TaskStore): Flight[] {
-  return Array.from({ length: 20 }, (_, index) => {
-    const flight: Flight = {
-      record: minimalRecord({ taskId: `task-${index}`, work: { tool: "render" } }),
-      outcome: "unknown",
-    };
-    store.create(flight.record).then(
-      () => {
-        flight.outcome = "acknowledged";
-      },
-      (error: unknown) => {
-        if (!isLongJobsError(error, "store_unavailable")) flight.outcome = "refused";
-      },
-    );
-    return flight;
-  });
-}
-
-async function expectPossible({ record, outcome }: Flight, store: TaskStore): Promise<void> {
-  const found = await store.get(record.taskId);
-  if (found !== undefined) expectEqual(found, record, "A record whose create() was under way at a crash");
-  expectThat(
-    outcome !== "acknowledged" || found !== undefined,
-    `The acknowledged ${record.taskId} is gone after a crash.`,
-  );
-  expectThat(
-    outcome !== "refused" || found === undefined,
-    `The refused ${record.taskId} is there after a crash.`,
-  );
 }

@@ -1,5 +1,5 @@
 import { defineCheck, type Check } from "../check.ts";
-import { expectEqual } from "../expect.ts";
+import { expectEqual, tryToChange } from "../expect.ts";
 import { minimalRecord } from "../records.ts";
 
 /** Ids that look like something to a path, a pattern, an object or a database. */
@@ -82,8 +82,3 @@ export const getChecks: readonly Check[] = [
     },
   }),
 ];
-
-/** A frozen record refuses the change, which is as good. */
-function tryToChange(target: object | undefined, field: string, value: unknown): void {
-  if (target !== undefined) Reflect.set(target, field, value);
-}

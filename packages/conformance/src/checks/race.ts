@@ -3,7 +3,7 @@ import type { TaskStore } from "@longjobs/core";
 import type { CheckContext } from "../check-context.ts";
 import { defineCheck, type Check } from "../check.ts";
 import { describeError, expectEqual, expectThat } from "../expect.ts";
-import { findHistoryFaults, TaskHistory } from "../history.ts";
+import { expectPossibleHistory, TaskHistory } from "../history.ts";
 import { minimalRecord, patched } from "../records.ts";
 import { nextTurn } from "../wait.ts";
 import { isLongJobsError, type LongJobsErrorCode } from "@longjobs/core";
@@ -224,8 +224,7 @@ async function runHistory(stores: readonly TaskStore[]): Promise<void> {
   progress.writing = false;
   await Promise.all(readers);
   for (const store of stores) await history.read(() => readOn(store));
-  const faults = findHistoryFaults({ version: birth.version, mark: "birth" }, history.events);
-  expectThat(faults.length === 0, `The history is impossible. ${faults.slice(0, 3).join(" ")}`);
+  expectPossibleHistory({ version: birth.version, mark: "birth" }, history.events);
 }
 
 function pick(stores: readonly TaskStore[], index: number): TaskStore {

@@ -200,6 +200,12 @@ export const updateChecks: readonly Check[] = [
     run: (ctx) => refusesPatch(ctx, { version: 99 }),
   }),
   defineCheck({
+    id: "update.created-at-refused",
+    rule: "C11",
+    title: "a patch that names createdAt rejects with TypeError and changes nothing",
+    run: (ctx) => refusesPatch(ctx, { createdAt: "2026-02-03T04:05:06.789Z" }),
+  }),
+  defineCheck({
     id: "update.too-large-rejects",
     rule: "C20",
     title: "update() beyond the limit rejects with record_too_large and changes nothing",

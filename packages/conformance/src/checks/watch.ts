@@ -1,5 +1,5 @@
 import type { CheckContext } from "../check-context.ts";
-import { defineCheck, type Check } from "../check.ts";
+import { defineCheck, type Check, type Need } from "../check.ts";
 import { expectThat } from "../expect.ts";
 import { minimalRecord } from "../records.ts";
 import { nextTurn, waitFor } from "../wait.ts";
@@ -87,14 +87,29 @@ export const watchChecks: readonly Check[] = [
       await waitFor(() => count > 0, "A hint for the watch that goes on");
     },
   ),
+  watchCheck(
+    "watch.hears-claims",
+    "a claim is a change that listeners hear of",
+    async (ctx) => {
+      const hints = await listen(ctx, "task-1");
+      await ctx.leasing().claim("claimer", ctx.unitMs, { limit: 1, taskIds: ["task-1"] });
+      await waitFor(() => hints.count > 0, "A hint of the claim");
+    },
+    ["claim"],
+  ),
 ];
 
-function watchCheck(id: string, title: string, run: (ctx: CheckContext) => Promise<void>): Check {
+function watchCheck(
+  id: string,
+  title: string,
+  run: (ctx: CheckContext) => Promise<void>,
+  needs: readonly Need[] = [],
+): Check {
   return defineCheck({
     id,
     rule: "C24",
     title,
-    needs: ["watch"],
+    needs: ["watch", ...needs],
     async run(ctx) {
       for (const taskId of ["task-1", "task-2"]) await ctx.store.create(minimalRecord({ taskId }));
       await run(ctx);

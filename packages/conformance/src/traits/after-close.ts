@@ -1,6 +1,7 @@
 import { defineCheck, type Check } from "../check.ts";
 import { expectRejects } from "../expect.ts";
-import { storeMethods } from "./methods.ts";
+import { leaseCheck } from "../lease-check.ts";
+import { leaseMethods, storeMethods } from "./methods.ts";
 
 /** After `close` every method rejects with `store_closed`. */
 export const afterCloseChecks: readonly Check[] = [
@@ -29,4 +30,15 @@ export const afterCloseChecks: readonly Check[] = [
       );
     },
   }),
+  ...Object.entries(leaseMethods).map(([method, call]) =>
+    leaseCheck({
+      id: `${method}.after-close-rejects`,
+      rule: "C18",
+      title: `${method}() after close() rejects with store_closed`,
+      async run(ctx, store) {
+        await ctx.close();
+        await expectRejects(() => call(store), "store_closed", `${method}() after close()`);
+      },
+    }),
+  ),
 ];

@@ -3,6 +3,7 @@ import type { TaskStore } from "@longjobs/core";
 import type { CheckContext } from "../check-context.ts";
 import { defineCheck, type Check, type Need } from "../check.ts";
 import { expectEqual, expectRejects } from "../expect.ts";
+import { expectClaims, heldRecord } from "../lease-check.ts";
 import { minimalRecord, patched } from "../records.ts";
 import { waitFor } from "../wait.ts";
 
@@ -101,6 +102,34 @@ export const twoHandleChecks: readonly Check[] = [
       await end();
     },
     ["watch"],
+  ),
+  sharedCheck(
+    "claim.seen-by-second-handle",
+    "a task that one handle claimed is held for another",
+    async (ctx, second) => {
+      await ctx.store.create(minimalRecord());
+      await second.get("task-1");
+      const [claimed] = await ctx.leasing().claim("claimer", ctx.longMs, { limit: 1 });
+      await expectClaims(ctx.leasing(second), ctx.unitMs, {}, [], "What claim() of the second handle took");
+      await ctx.expectStored(
+        claimed ?? minimalRecord(),
+        "The claimed record seen by the second handle",
+        second,
+      );
+    },
+    ["claim"],
+  ),
+  sharedCheck(
+    "renew.seen-by-second-handle",
+    "a lease that one handle renewed is live for another",
+    async (ctx, second) => {
+      await ctx.store.create(heldRecord(2 * ctx.unitMs));
+      const held = [{ taskId: "task-1", token: "token-of-create" }];
+      expectEqual(await ctx.leasing(second).renew(held, 8 * ctx.unitMs), [], "What renew() resolved to");
+      await ctx.elapse(3 * ctx.unitMs);
+      await expectClaims(ctx.leasing(), ctx.unitMs, {}, [], "What claim() took of a lease renewed elsewhere");
+    },
+    ["claim", "time"],
   ),
 ];
 

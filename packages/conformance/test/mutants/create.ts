@@ -35,6 +35,20 @@ export const createMutants: readonly Mutant[] = [
     fault: "every absent statusMessage is null, as a column of a table",
     caughtBy: [
       "create.adds-nothing",
+      "create.undefined-is-absent",
+      "update.created-at-refused",
+      "fault.reads-tell-the-truth",
+      "fault.writes-happened-or-not",
+      "fault.goes-on-afterwards",
+      "claim.spares-live-leases",
+      "claim.resolves-to-the-records",
+      "claim.bad-arguments-refused",
+      "renew.changes-no-record",
+      "race.one-claimer",
+      "durable.claims-survive",
+      "durable.crash-keeps-claims",
+      "claim.seen-by-second-handle",
+      "race.one-claimer-of-two-handles",
       "create.keeps-unknown-fields",
       "create.copies-the-record",
       "create.keeps-any-version",
@@ -86,6 +100,16 @@ export const createMutants: readonly Mutant[] = [
     },
   },
   {
+    fault: "create() keeps undefined as null",
+    caughtBy: ["create.undefined-is-absent"],
+    Store: class extends ReferenceTaskStore {
+      override encode(record: TaskRecord): TaskRecord {
+        const fields = Object.entries(record).map(([field, value]) => [field, value ?? null]);
+        return super.encode(Object.fromEntries(fields) as TaskRecord);
+      }
+    },
+  },
+  {
     fault: "create() over a finished task resolves without doing anything",
     caughtBy: ["create.existing-id-rejects"],
     Store: class extends ReferenceTaskStore {
@@ -113,7 +137,7 @@ export const createMutants: readonly Mutant[] = [
     caughtBy: ["create.copies-the-record"],
     Store: class extends ReferenceTaskStore {
       override encode(record: TaskRecord): TaskRecord {
-        return record;
+        return Object.values(record).some((value) => value === undefined) ? super.encode(record) : record;
       }
     },
   },
@@ -199,7 +223,8 @@ export const getMutants: readonly Mutant[] = [
       override decode(record: TaskRecord): TaskRecord {
         const reads = (this.#reads.get(record.taskId) ?? 0) + 1;
         this.#reads.set(record.taskId, reads);
-        if (reads === 3) Object.assign(record, { lastUpdatedAt: "2099-01-01T00:00:00.000Z" });
+        if (reads === 3 && !this.backing.failing)
+          Object.assign(record, { lastUpdatedAt: "2099-01-01T00:00:00.000Z" });
         return super.decode(record);
       }
     },

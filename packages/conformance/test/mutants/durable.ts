@@ -3,6 +3,7 @@ import type { TaskPatch, TaskRecord } from "@longjobs/core";
 import type { Mutant } from "../support/mutant.ts";
 import {
   Backing,
+  ExclusiveReferenceTaskStore,
   mapJson,
   ReferenceTaskStore,
   type Entry,
@@ -162,6 +163,61 @@ export const durableMutants: readonly Mutant[] = [
           await Promise.resolve();
           this.#creating -= 1;
         }
+      }
+    },
+  },
+];
+
+/** A wrong store that keeps claims in memory: `opening` shows the record as it was before. */
+function forgetsClaims(opening: Opening): Mutant["Store"] {
+  return class extends wrongAfter(
+    opening,
+    (entry, backing) => (backing.notes.get(entry.record.taskId) as Entry | undefined) ?? entry,
+  ) {
+    override take(entry: Entry, owner: string, leaseMs: number): TaskRecord {
+      this.backing.notes.set(entry.record.taskId, entry);
+      return super.take(entry, owner, leaseMs);
+    }
+  };
+}
+
+export const durableLeaseMutants: readonly Mutant[] = [
+  {
+    fault: "reopening forgets claims",
+    caughtBy: ["durable.claims-survive"],
+    Store: forgetsClaims("reopen"),
+  },
+  {
+    fault: "claim() is acknowledged before it is durable",
+    caughtBy: ["durable.crash-keeps-claims"],
+    Store: forgetsClaims("crash"),
+  },
+  {
+    fault: "an exclusive store that is opened anew waits for the leases of its predecessor",
+    caughtBy: ["durable.leases-of-an-earlier-opening"],
+    Store: class extends ExclusiveReferenceTaskStore {
+      override endLeases(): void {}
+    },
+  },
+  {
+    fault: "reopening ends every lease, though other processes may hold them",
+    caughtBy: ["durable.leases-of-an-earlier-opening"],
+    Store: class extends ReferenceTaskStore {
+      constructor(backing: Backing, opening: Opening) {
+        super(backing, opening);
+        if (opening === "reopen") backing.leaseEndsAtMs.clear();
+      }
+    },
+  },
+  {
+    fault: "reopening starts every lease anew, with the duration in its record",
+    caughtBy: ["durable.leases-of-an-earlier-opening"],
+    Store: class extends ReferenceTaskStore {
+      constructor(backing: Backing, opening: Opening) {
+        super(backing, opening);
+        if (opening !== "reopen") return;
+        for (const { record } of backing.entries.values())
+          this.setDeadline(record.taskId, record.lease?.durationMs);
       }
     },
   },

@@ -1,4 +1,4 @@
-import type { TaskPatch, TaskRecord } from "@longjobs/core";
+import type { ClaimOptions, TaskPatch, TaskRecord } from "@longjobs/core";
 
 import type { Mutant } from "../support/mutant.ts";
 import { gap, ReferenceTaskStore } from "../support/reference-task-store.ts";
@@ -37,6 +37,21 @@ abstract class GapInUpdate extends ReferenceTaskStore {
     this.put({ ...entry, record: this.apply(entry.record, this.encodePatch(patch)) });
     this.notify(taskId);
     return expectedVersion + 1;
+  }
+}
+
+/** A wrong store that chooses, waits, then takes what it saw, in the cases in which `isCareless` says so. */
+abstract class GapInClaim extends ReferenceTaskStore {
+  protected abstract isCareless(options: ClaimOptions): boolean;
+
+  override async claim(owner: string, leaseMs: number, options: ClaimOptions): Promise<TaskRecord[]> {
+    if (this.closed || !this.isCareless(options)) return super.claim(owner, leaseMs, options);
+    this.assertClaim(owner, leaseMs, options.limit);
+    const chosen = this.candidates(options)
+      .filter((entry) => this.isFree(entry) && this.isWanted(entry.record, options))
+      .slice(0, options.limit);
+    await gap();
+    return chosen.map((entry) => this.take(entry, owner, leaseMs));
   }
 }
 
@@ -87,6 +102,7 @@ export const raceMutants: readonly Mutant[] = [
     caughtBy: [
       "race.one-writer",
       "race.reads-follow-writes",
+      "race.claims-follow-writes",
       "race.one-writer-of-two-handles",
       "race.reads-follow-writes-of-two-handles",
     ],
@@ -127,8 +143,31 @@ export const raceMutants: readonly Mutant[] = [
     fault: "reads at once share an old copy while there is one handle",
     caughtBy: ["race.reads-follow-writes"],
     Store: class extends SharedStaleReads {
+      #claimed = false;
       override isCareless(): boolean {
-        return this.backing.handles === 1;
+        return this.backing.handles === 1 && !this.#claimed;
+      }
+      override claim(...args: Parameters<ReferenceTaskStore["claim"]>): Promise<TaskRecord[]> {
+        this.#claimed = true;
+        return super.claim(...args);
+      }
+    },
+  },
+  {
+    fault: "claim() of many chooses, then takes without another look",
+    caughtBy: ["race.one-claimer"],
+    Store: class extends GapInClaim {
+      override isCareless({ limit }: ClaimOptions): boolean {
+        return limit > 1 && this.backing.handles === 1;
+      }
+    },
+  },
+  {
+    fault: "claim() of one writes over an update that came after its look",
+    caughtBy: ["race.claims-follow-writes"],
+    Store: class extends GapInClaim {
+      override isCareless({ limit }: ClaimOptions): boolean {
+        return limit === 1 && this.backing.handles === 1;
       }
     },
   },
@@ -175,6 +214,19 @@ export const sharedRaceMutants: readonly Mutant[] = [
         return this.isCareless(patch)
           ? this.#turnstile.run(() => super.update(taskId, patch, expectedVersion))
           : super.update(taskId, patch, expectedVersion);
+      }
+    },
+  },
+  {
+    fault: "claim() locks within its own handle only",
+    caughtBy: ["race.one-claimer-of-two-handles"],
+    Store: class extends GapInClaim {
+      readonly #turnstile = new Turnstile();
+      override isCareless(): boolean {
+        return this.backing.handles > 1;
+      }
+      override claim(owner: string, leaseMs: number, options: ClaimOptions): Promise<TaskRecord[]> {
+        return this.#turnstile.run(() => super.claim(owner, leaseMs, options));
       }
     },
   },

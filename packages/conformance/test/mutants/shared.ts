@@ -1,4 +1,4 @@
-import { storeErrors, type TaskPatch, type TaskRecord } from "@longjobs/core";
+import { storeErrors, type HeldLease, type TaskPatch, type TaskRecord } from "@longjobs/core";
 
 import type { Mutant } from "../support/mutant.ts";
 import { Backing, ReferenceTaskStore, type Entry, type Opening } from "../support/reference-task-store.ts";
@@ -105,7 +105,42 @@ export const sharedMutants: readonly Mutant[] = [
   },
 ];
 
+export const sharedLeaseMutants: readonly Mutant[] = [
+  {
+    fault: "a second handle goes by the deadline it has seen in a lone task",
+    caughtBy: ["claim.seen-by-second-handle"],
+    Store: class extends ReferenceTaskStore {
+      override isFree(entry: Entry): boolean {
+        const lone = this.opening === "second" && this.backing.entries.size === 1;
+        return (lone && entry.record.lease?.owner === "claimer") || super.isFree(entry);
+      }
+    },
+  },
+  {
+    fault: "renew() moves the deadline for its own handle",
+    caughtBy: ["renew.seen-by-second-handle"],
+    Store: class extends ReferenceTaskStore {
+      override renewOne(lease: HeldLease, leaseMs: number): boolean {
+        const endsAtMs = this.backing.leaseEndsAtMs.get(lease.taskId);
+        const renewed = super.renewOne(lease, leaseMs);
+        if (this.opening === "second" && endsAtMs !== undefined)
+          this.backing.leaseEndsAtMs.set(lease.taskId, endsAtMs);
+        return renewed;
+      }
+    },
+  },
+];
+
 export const watchMutants: readonly Mutant[] = [
+  {
+    fault: "a watch does not hear of claims",
+    caughtBy: ["watch.hears-claims"],
+    Store: class extends ReferenceTaskStore {
+      override notify(taskId: string): void {
+        if (this.find(taskId)?.record.lease === undefined) super.notify(taskId);
+      }
+    },
+  },
   {
     fault: "a watch hears of the changes of its own handle",
     caughtBy: ["watch.hears-second-handle"],

@@ -172,6 +172,7 @@ export const expiredMutants: readonly Mutant[] = [
       "create.expired-id-is-free",
       "race.one-creator-after-expiry",
       "durable.rebirth-survives",
+      "claim.reborn-is-free",
     ],
     Store: class extends ReferenceTaskStore {
       override async create(record: TaskRecord): Promise<void> {

@@ -52,6 +52,7 @@ export const updateMutants: readonly Mutant[] = [
       "race.reads-follow-writes",
       "durable.refused-writes-stay-absent",
       "durable.crash-drops-refused",
+      "race.claims-follow-writes",
       "update.stale-for-second-handle",
       "race.one-writer-of-two-handles",
       "race.reads-follow-writes-of-two-handles",
@@ -94,7 +95,14 @@ export const updateMutants: readonly Mutant[] = [
   },
   {
     fault: "undefined in a patch is ignored",
-    caughtBy: ["update.undefined-deletes"],
+    caughtBy: [
+      "update.undefined-deletes",
+      "claim.deleted-lease-is-free",
+      "claim.tokens-are-fresh",
+      "renew.old-token-is-lost",
+      "renew.lost-ones-spare-others",
+      "race.claims-follow-writes",
+    ],
     Store: class extends ReferenceTaskStore {
       override apply(record: TaskRecord, patch: TaskPatch): TaskRecord {
         const named = Object.entries(patch).filter(([, value]) => value !== undefined);
@@ -172,6 +180,15 @@ export const updateMutants: readonly Mutant[] = [
     },
   },
   {
+    fault: "createdAt in a patch is ignored",
+    caughtBy: ["update.created-at-refused"],
+    Store: class extends ReferenceTaskStore {
+      override encodePatch(patch: TaskPatch): TaskPatch {
+        return withoutField(super.encodePatch(patch), "createdAt");
+      }
+    },
+  },
+  {
     fault: "a finishing update() has no limit",
     caughtBy: ["update.too-large-rejects"],
     Store: class extends ReferenceTaskStore {
@@ -228,6 +245,8 @@ export const updateMutants: readonly Mutant[] = [
   },
 ];
 
+const methods = ["create", "get", "update", "sweep", "watch", "claim", "renew"] as const;
+
 export const closeMutants: readonly Mutant[] = [
   {
     fault: "close() rejects the second time",
@@ -250,7 +269,7 @@ export const closeMutants: readonly Mutant[] = [
       }
     },
   },
-  ...(["create", "get", "update", "sweep", "watch"] as const).map((method): Mutant => ({
+  ...methods.map((method): Mutant => ({
     fault: `${method}() works on after close()`,
     caughtBy: [`${method}.after-close-rejects`],
     Store: class extends ReferenceTaskStore {
@@ -270,7 +289,7 @@ export const closeMutants: readonly Mutant[] = [
   })),
   {
     fault: "calls after close() reject with another code",
-    caughtBy: ["create", "get", "update", "sweep", "watch"].map((method) => `${method}.after-close-rejects`),
+    caughtBy: methods.map((method) => `${method}.after-close-rejects`),
     Store: class extends ReferenceTaskStore {
       override assertOpen(): void {
         if (this.closed) throw new LongJobsError("store_unavailable", "The store is closed.");
