@@ -9,6 +9,7 @@ import { toTaskError } from "./outcome.ts";
 import { prepareQuestions } from "./prepare-questions.ts";
 import type { TaskChanges } from "./task-changes.ts";
 import type { TaskAttempt } from "./task-handle.ts";
+import { ProgressWriter } from "./progress-writer.ts";
 import { statusMessageOf, toProgress } from "./task-progress.ts";
 import {
   isTerminal,
@@ -62,7 +63,9 @@ export class Attempt implements TaskAttempt {
   #recorded: boolean;
   #checkpoint: TaskCheckpoint | undefined;
   #progress: TaskProgress | undefined;
-  #queuedProgress: Promise<void> | undefined;
+  readonly #progressWriter: ProgressWriter;
+  /** How often each question of `ask` was asked. */
+  readonly #asked: Map<string, number>;
   #unsureEnd = false;
   #ended = false;
   #unsubscribe: (() => void) | undefined;
@@ -76,6 +79,14 @@ export class Attempt implements TaskAttempt {
     this.#recorded = recorded;
     this.#checkpoint = record.checkpoint;
     this.#progress = record.progress;
+    this.#asked = new Map(Object.entries(record.checkpoint?.asked ?? {}));
+    this.#progressWriter = new ProgressWriter({
+      intervalMs: context.options.progressIntervalMs,
+      write: (plan) => this.#write(plan),
+      onError: (error) => {
+        if (!isRefusal(error)) context.options.reportError(error);
+      },
+    });
     if (recorded) this.#listen();
   }
 
@@ -141,6 +152,12 @@ export class Attempt implements TaskAttempt {
     );
     for (const [key] of fresh) this.#delivered.add(key);
     return Object.fromEntries(fresh);
+  }
+
+  countAsked(question: string): number {
+    const count = (this.#asked.get(question) ?? 0) + 1;
+    this.#asked.set(question, count);
+    return count;
   }
 
   saveCheckpoint(value: JsonValue): Promise<void> {
@@ -257,25 +274,7 @@ export class Attempt implements TaskAttempt {
       this.#draft = { ...draft, progress: next, ...(statusMessage === undefined ? {} : { statusMessage }) };
       return;
     }
-    this.#queuedProgress ??= this.#writeProgress();
-    await this.#queuedProgress;
-  }
-
-  #writeProgress(): Promise<void> {
-    let sent: TaskProgress | undefined;
-    const written = this.#write((record, retrying) => {
-      // From here on a further call needs a write of its own; until here this one carries the latest value.
-      release();
-      sent ??= this.#progress ?? {};
-      if (retrying && jsonEquals(record.progress, sent)) return undefined;
-      return { progress: sent, statusMessage: statusMessageOf(sent) };
-    });
-    const release = (): void => {
-      if (this.#queuedProgress === written) this.#queuedProgress = undefined;
-    };
-    // A write that fails before it is planned must not stand in the way of the next one.
-    void written.then(release, release);
-    return written;
+    await this.#progressWriter.report(next);
   }
 
   async #requestInput(requests: {
@@ -313,7 +312,7 @@ export class Attempt implements TaskAttempt {
 
   async #saveCheckpoint(value: JsonValue): Promise<void> {
     const kept = normalizeJson(value, "checkpoint", this.#context.options.jsonLimits);
-    const checkpoint: TaskCheckpoint = { value: kept, asked: this.#checkpoint?.asked ?? {} };
+    const checkpoint: TaskCheckpoint = { value: kept, asked: Object.fromEntries(this.#asked) };
     await this.#write((record, retrying) =>
       retrying && jsonEquals(record.checkpoint, checkpoint) ? undefined : { checkpoint },
     );
@@ -391,6 +390,7 @@ export class Attempt implements TaskAttempt {
     if (this.#ended) return;
     this.#ended = true;
     this.#unsubscribe?.();
+    this.#progressWriter.stop();
     this.#promoteListeners.clear();
     this.#progressListeners.clear();
     this.#context.onEnded(this);

@@ -88,6 +88,13 @@ export function acceptAnswers(inbox: Inbox, answers: ReadonlyMap<string, Answer>
   return next;
 }
 
+/** The wire keys that have an answer now and had none before. */
+export function answeredKeys(now: Inbox, before: Inbox): string[] {
+  return Object.keys(now).filter(
+    (wireKey) => now[wireKey]?.answer !== undefined && ownEntry(before, wireKey)?.answer === undefined,
+  );
+}
+
 /** Withdraws every open question. Returns the same inbox when none is open. */
 export function withdrawQuestions(inbox: Inbox): Inbox {
   const open = Object.entries(inbox).filter(([, entry]) => entry.state === "open");

@@ -20,6 +20,12 @@ export interface TaskLifecycleOptions {
   readonly sweepIntervalMs?: number | null;
   /** How often the engine looks for itself while somebody waits, in milliseconds. @default 1_000 */
   readonly waitPollMs?: number;
+  /**
+   * How often the progress of one task is written while its handler keeps reporting faster, in milliseconds; a
+   * burst of 64 reports is written as it comes. 0 for no limit.
+   * @default 200
+   */
+  readonly progressIntervalMs?: number;
   /** Why a question is malformed, or `undefined` when it is well formed. @default accepts any */
   readonly validateRequest?: (request: InputRequest) => string | undefined;
   /** Why an answer does not fit its question, or `undefined` when it does. @default accepts any object */
@@ -45,6 +51,7 @@ export interface ResolvedLifecycleOptions {
   readonly leaseMs: number;
   readonly sweepIntervalMs: number | null;
   readonly waitPollMs: number;
+  readonly progressIntervalMs: number;
   readonly validateRequest: (request: InputRequest) => string | undefined;
   readonly validateAnswer: (request: InputRequest, response: InputResponse) => string | undefined;
   readonly jsonLimits: JsonLimits;
@@ -82,6 +89,10 @@ export function resolveLifecycleOptions(options: TaskLifecycleOptions): Resolved
       max: maxTimerMs,
     }),
     waitPollMs: duration("waitPollMs", options.waitPollMs, 1_000, { max: maxTimerMs }),
+    progressIntervalMs: duration("progressIntervalMs", options.progressIntervalMs, 200, {
+      min: 0,
+      max: maxTimerMs,
+    }),
     validateRequest: options.validateRequest ?? (() => undefined),
     validateAnswer: options.validateAnswer ?? (() => undefined),
     jsonLimits: resolveJsonLimits(options.jsonLimits),

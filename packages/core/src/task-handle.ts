@@ -16,8 +16,8 @@ export interface TaskHandle {
   readonly signal: AbortSignal;
 
   /**
-   * Says how far the work is. While a write is under way, later calls are merged into the next one; the last
-   * one is never lost. Need not be awaited.
+   * Says how far the work is. While a write is under way, later calls are merged into the next one; a handler that keeps
+   * reporting faster than `progressIntervalMs` is written once per interval. The last one is never lost. Need not be awaited.
    *
    * @throws `task_terminal`, `lease_lost`; TypeError for counts that are not finite numbers from 0.
    */
@@ -63,6 +63,11 @@ export interface TaskAttempt extends TaskHandle {
    * ending the task do it by themselves. A rejected create aborts the signal.
    */
   promote(): Promise<TaskView>;
+  /**
+   * Counts one more asking of a question and returns how often it has been asked now. The counts are kept with
+   * each checkpoint and restored from it, so that a handler that starts again asks under the same keys.
+   */
+  countAsked(question: string): number;
   /** Calls `listener` when the task is being recorded. The returned function ends it. */
   onPromote(listener: () => void): () => void;
   /** Calls `listener` after every `progress`. The returned function ends it. */

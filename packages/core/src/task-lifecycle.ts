@@ -1,7 +1,7 @@
 import { Attempt, type AttemptContext } from "./attempt.ts";
 import { draftTask, type CreateTaskOptions } from "./draft-task.ts";
 import { HeldAttempts } from "./held-attempts.ts";
-import { acceptAnswers, inboxStatus, withdrawQuestions } from "./inbox.ts";
+import { acceptAnswers, answeredKeys, inboxStatus, withdrawQuestions } from "./inbox.ts";
 import { lifecycleErrors } from "./lifecycle-errors.ts";
 import { duration, maxTimerMs, resolveLifecycleOptions } from "./lifecycle-options.ts";
 import type { ResolvedLifecycleOptions, TaskLifecycleOptions } from "./lifecycle-options.ts";
@@ -156,13 +156,14 @@ export class TaskLifecycle {
    * Answers open questions, each on its own. Unknown, answered, withdrawn and superseded keys are ignored; a
    * bad answer puts its question again. On a terminal task nothing happens.
    *
+   * @returns The wire keys whose answers were taken.
    * @throws `unknown_task`; `invalid_json`, `record_too_large` for answers that cannot be stored: then none is.
    */
   async updateTask(
     taskId: string,
     responses: { readonly [wireKey: string]: unknown },
     options: UpdateTaskOptions = {},
-  ): Promise<void> {
+  ): Promise<readonly string[]> {
     this.#assertOpen();
     const answers = parseResponses(responses, options.malformedKeys ?? [], this.#options.jsonLimits);
     await this.#readVisible(taskId, options);
@@ -171,11 +172,15 @@ export class TaskLifecycle {
       // The whole id: ids ordered by time begin alike, and a key used twice would be asked for ever.
       freshKey: (key: string) => `${key}~${this.#options.randomId()}`,
     };
-    await this.#writer.write(taskId, (record) => {
+    let taken: readonly string[] = [];
+    await this.#writer.write(taskId, (record, retrying) => {
       if (isTerminal(record.status) || record.inputs === undefined) return undefined;
       const inputs = acceptAnswers(record.inputs, answers, rules);
+      if (inputs !== record.inputs) taken = answeredKeys(inputs, record.inputs);
+      else if (!retrying) taken = [];
       return inputs === record.inputs ? undefined : { inputs, status: inboxStatus(inputs) };
     });
+    return taken;
   }
 
   /**

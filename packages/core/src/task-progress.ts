@@ -26,7 +26,7 @@ export function statusMessageOf({ message, done, total }: TaskProgress): string 
   return message === undefined ? share : `${message}: ${share}`;
 }
 
-/** Rounded down, and never 100 before the end: "done" must not be said too early. */
+/** Rounded down, so that 100 is not said too early. */
 function percent(done: number, total: number): number {
   return Math.min(100, Math.floor((done / total) * 100));
 }
