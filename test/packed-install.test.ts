@@ -1,11 +1,10 @@
 import { execFile, spawn, type ChildProcess } from "node:child_process";
-import { globSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createPackedFolder, removePackedFolder } from "./support/packed-folder.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
@@ -13,27 +12,15 @@ const packages = ["core", "tasks", "store-wal", "conformance"];
 let folder = "";
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "longjobs-packed-"));
-  const tarballs: string[] = [];
-  for (const name of packages) {
-    await run("pnpm", ["pack", "--pack-destination", folder], { cwd: join(root, "packages", name) });
-    tarballs.push(...globSync(`longjobs-${name}-*.tgz`, { cwd: folder }).map((file) => `./${file}`));
-  }
-  await writeFile(
-    join(folder, "package.json"),
-    JSON.stringify({ name: "consumer", private: true, type: "module" }),
-  );
   const catalog = await readFile(join(root, "pnpm-workspace.yaml"), "utf8");
   const others = ["@modelcontextprotocol/server", "@modelcontextprotocol/client", "zod"].map((name) => {
     const version = new RegExp(`^ +"?${name}"?: (.+)$`, "m").exec(catalog)?.[1];
     return `${name}@${version}`;
   });
-  await run("npm", ["install", "--no-audit", "--no-fund", "--prefer-offline", ...tarballs, ...others], {
-    cwd: folder,
-  });
+  folder = await createPackedFolder(packages, others);
 });
 
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(() => removePackedFolder(folder));
 
 describe("the packed packages in an empty folder", () => {
   it("are imported by name and run a task to its end", async () => {
