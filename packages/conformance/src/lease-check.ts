@@ -11,6 +11,9 @@ export type LeasingStore = TaskStore & LeasingTaskStore;
 /** Far more than any check creates. */
 export const noLimit = 100;
 
+/** Longer than any check takes, in real time too. */
+export const longLeaseMs = 3_600_000;
+
 /** A check of `claim` and `renew`, on a store that has them. */
 export function leaseCheck(
   check: Pick<Check, "id" | "rule" | "title"> &

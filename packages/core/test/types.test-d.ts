@@ -2,6 +2,7 @@
 import { expectTypeOf } from "vitest";
 
 import {
+  canLease,
   isLongJobsError,
   LongJobsError,
   MemoryTaskStore,
@@ -33,6 +34,16 @@ export function narrowing(): void {
   expectTypeOf(task.lease).toBeAny();
   if (isLongJobsError(caught, "expired")) expectTypeOf(caught).toEqualTypeOf<LongJobsError>();
   expectTypeOf<"lease_lost">().toExtend<LongJobsErrorCode>();
+}
+
+export async function capabilities(store: TaskStore): Promise<void> {
+  // @ts-expect-error -- a store need not lease
+  await store.claim("owner", 30_000, { limit: 1 });
+  if (!canLease(store)) return;
+  expectTypeOf(await store.claim("owner", 30_000, { limit: 1, tools: ["t"] })).toEqualTypeOf<TaskRecord[]>();
+  expectTypeOf(await store.renew([{ taskId: "id", token: "t" }], 30_000)).toEqualTypeOf<string[]>();
+  // @ts-expect-error -- how many must be said
+  await store.claim("owner", 30_000, {});
 }
 
 export async function answers(): Promise<void> {

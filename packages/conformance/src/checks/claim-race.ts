@@ -3,7 +3,7 @@ import type { TaskRecord } from "@longjobs/core";
 import { defineCheck, type Check } from "../check.ts";
 import { expectEqual, expectThat } from "../expect.ts";
 import { expectPossibleHistory, TaskHistory } from "../history.ts";
-import { leaseCheck, noLimit, type LeasingStore } from "../lease-check.ts";
+import { leaseCheck, longLeaseMs, noLimit, type LeasingStore } from "../lease-check.ts";
 import { minimalRecord } from "../records.ts";
 import { nextTurn } from "../wait.ts";
 
@@ -16,16 +16,16 @@ export const claimRaceChecks: readonly Check[] = [
     id: "race.one-claimer",
     rule: "C28",
     title: "parallel claim() calls never take one task twice, and what each was given is what is stored",
-    async run(ctx, store) {
-      for (let round = 0; round < rounds; round += 1) await raceToClaim([store], round, ctx.unitMs);
+    async run(_ctx, store) {
+      for (let round = 0; round < rounds; round += 1) await raceToClaim([store], round);
     },
   }),
   leaseCheck({
     id: "race.claims-follow-writes",
     rule: "C28",
     title: "claims and updates at once are in one order: each version has one writer, a claim or an update",
-    async run(ctx, store) {
-      await runClaimHistory(store, ctx.longMs);
+    async run(_ctx, store) {
+      await runClaimHistory(store);
     },
   }),
 ];
@@ -40,13 +40,13 @@ export const sharedClaimRaceChecks: readonly Check[] = [
     needs: ["claim", "second"],
     async run(ctx) {
       const stores = [ctx.leasing(), ctx.leasing(await ctx.second())];
-      for (let round = 0; round < rounds; round += 1) await raceToClaim(stores, round, ctx.unitMs);
+      for (let round = 0; round < rounds; round += 1) await raceToClaim(stores, round);
     },
   }),
 ];
 
 /** A store may pass over a task that another claim is looking at: what is left is claimed afterwards. */
-async function raceToClaim(stores: readonly LeasingStore[], round: number, unitMs: number): Promise<void> {
+async function raceToClaim(stores: readonly LeasingStore[], round: number): Promise<void> {
   const [store] = stores;
   if (store === undefined) throw new Error("A race needs a store.");
   const taskIds = Array.from({ length: 12 }, (_, index) => `task-${round}-${index}`);
@@ -54,10 +54,10 @@ async function raceToClaim(stores: readonly LeasingStore[], round: number, unitM
   for (const each of stores) await Promise.all(taskIds.map((taskId) => each.get(taskId)));
   const options = { limit: 3, taskIds };
   const claims = claimers.map((index) =>
-    (stores[index % stores.length] ?? store).claim(`claimer ${index}`, 100 * unitMs, options),
+    (stores[index % stores.length] ?? store).claim(`claimer ${index}`, longLeaseMs, options),
   );
   const taken = (await Promise.all(claims)).flat();
-  taken.push(...(await store.claim("the last claimer", 100 * unitMs, { limit: noLimit, taskIds })));
+  taken.push(...(await store.claim("the last claimer", longLeaseMs, { limit: noLimit, taskIds })));
   const ids = taken.map(({ taskId }) => taskId);
   expectThat(
     new Set(ids).size === ids.length,
@@ -75,7 +75,7 @@ async function raceToClaim(stores: readonly LeasingStore[], round: number, unitM
 }
 
 /** Claimers take one task, writers write and so release it, readers watch; the history must be possible. */
-async function runClaimHistory(store: LeasingStore, leaseMs: number): Promise<void> {
+async function runClaimHistory(store: LeasingStore): Promise<void> {
   const birth = minimalRecord({ statusMessage: "birth" });
   const history = new TaskHistory();
   await store.create(birth);
@@ -91,7 +91,7 @@ async function runClaimHistory(store: LeasingStore, leaseMs: number): Promise<vo
   const claiming = [0, 1, 2].map(async (claimer) => {
     for (let attempt = 0; attempt < 12; attempt += 1) {
       await history.acquire(async () => {
-        const [record] = await store.claim(`claimer ${claimer}`, leaseMs, { limit: 1 });
+        const [record] = await store.claim(`claimer ${claimer}`, longLeaseMs, { limit: 1 });
         return record && seenIn(record);
       });
       await nextTurn();

@@ -2,7 +2,7 @@ import type { TaskRecord } from "@longjobs/core";
 
 import type { Check } from "../check.ts";
 import { expectEqual, expectRejectsUsage, expectThat, tryToChange } from "../expect.ts";
-import { expectClaims, leaseCheck, noLimit, release, tokenOf } from "../lease-check.ts";
+import { expectClaims, leaseCheck, longLeaseMs, noLimit, release, tokenOf } from "../lease-check.ts";
 import { completedRecord, fullRecord, minimalRecord, patched } from "../records.ts";
 
 const cancelRequestedAt = "2026-01-02T03:04:05.678Z";
@@ -29,7 +29,7 @@ export const claimChecks: readonly Check[] = [
     async run(ctx, store) {
       const taskIds = ["a", "b"];
       for (const taskId of taskIds) await store.create(minimalRecord({ taskId, work: { tool: "render" } }));
-      const claimed = await expectClaims(store, ctx.unitMs, {}, taskIds, "What claim() took");
+      const claimed = await expectClaims(store, longLeaseMs, {}, taskIds, "What claim() took");
       for (const record of claimed) await ctx.expectStored(record, "A record, against what claim() gave,");
     },
   }),
@@ -42,7 +42,13 @@ export const claimChecks: readonly Check[] = [
       for (const taskId of taskIds) await store.create(minimalRecord({ taskId }));
       const tokens = new Set<string>();
       for (let round = 0; round < 2; round += 1) {
-        const claimed = await expectClaims(store, ctx.unitMs, {}, taskIds, "What claim() took of free tasks");
+        const claimed = await expectClaims(
+          store,
+          longLeaseMs,
+          {},
+          taskIds,
+          "What claim() took of free tasks",
+        );
         for (const record of claimed) {
           tokens.add(tokenOf(record));
           await release(store, record);
@@ -57,7 +63,7 @@ export const claimChecks: readonly Check[] = [
     title: "changing a record that claim() returned changes nothing in the store",
     async run(ctx, store) {
       await store.create(minimalRecord({ progress: { done: 1 } }));
-      const [given] = await store.claim("claimer", ctx.unitMs, { limit: 1 });
+      const [given] = await store.claim("claimer", longLeaseMs, { limit: 1 });
       const before = await store.get("task-1");
       const kept = structuredClone(before ?? minimalRecord());
       tryToChange(given, "statusMessage", "changed by the claimer");
@@ -75,7 +81,7 @@ export const claimChecks: readonly Check[] = [
       for (const taskId of taskIds) await store.create(minimalRecord({ taskId }));
       const taken: TaskRecord[] = [];
       for (const expected of [2, 2, 1, 0]) {
-        const claimed = await store.claim("claimer", ctx.unitMs, { limit: 2 });
+        const claimed = await store.claim("claimer", longLeaseMs, { limit: 2 });
         expectEqual(claimed.length, expected, "The number of tasks that claim() with a limit of 2 took");
         taken.push(...claimed);
       }
@@ -92,9 +98,9 @@ export const claimChecks: readonly Check[] = [
         await store.create(minimalRecord({ taskId: tool, work: { tool, arguments: {} } }));
       }
       await store.create(minimalRecord({ taskId: "without work" }));
-      await expectClaims(store, ctx.unitMs, { tools: [] }, [], "What claim() with no tools took");
+      await expectClaims(store, longLeaseMs, { tools: [] }, [], "What claim() with no tools took");
       const tools = ["print", "crawl", "another"];
-      await expectClaims(store, ctx.unitMs, { tools }, ["crawl", "print"], "What claim() with tools took");
+      await expectClaims(store, longLeaseMs, { tools }, ["crawl", "print"], "What claim() with tools took");
     },
   }),
   leaseCheck({
@@ -103,7 +109,7 @@ export const claimChecks: readonly Check[] = [
     title: "a task whose cancel was requested may be claimed whatever the tools, but not while it is held",
     async run(ctx, store) {
       const work = { tool: "render" };
-      const lease = { owner: "creator", token: "token-of-create", durationMs: 100 * ctx.unitMs };
+      const lease = { owner: "creator", token: "token-of-create", durationMs: longLeaseMs };
       await store.create(minimalRecord({ taskId: "cancelled", work, cancelRequestedAt }));
       await store.create(minimalRecord({ taskId: "held", work, cancelRequestedAt, lease }));
       await store.create(minimalRecord({ taskId: "cancelled later", work }));
@@ -111,7 +117,7 @@ export const claimChecks: readonly Check[] = [
       const expected = ["cancelled", "cancelled later"];
       await expectClaims(
         store,
-        ctx.unitMs,
+        longLeaseMs,
         { tools: ["crawl"] },
         expected,
         "What claim() took of cancelled tasks",
@@ -127,9 +133,9 @@ export const claimChecks: readonly Check[] = [
       for (const taskId of ["a", "b", "c"]) await store.create(minimalRecord({ taskId, ...crawl }));
       await store.create(minimalRecord({ taskId: "d", work: { tool: "render" } }));
       await store.create(minimalRecord({ taskId: "e", work: { tool: "render" }, cancelRequestedAt }));
-      await expectClaims(store, ctx.unitMs, { taskIds: [] }, [], "What claim() with no ids took");
+      await expectClaims(store, longLeaseMs, { taskIds: [] }, [], "What claim() with no ids took");
       const options = { taskIds: ["c", "unknown", "d", "a", "c"], tools: ["crawl"] };
-      await expectClaims(store, ctx.unitMs, options, ["a", "c"], "What claim() with ids and tools took");
+      await expectClaims(store, longLeaseMs, options, ["a", "c"], "What claim() with ids and tools took");
     },
   }),
   leaseCheck({
@@ -140,9 +146,9 @@ export const claimChecks: readonly Check[] = [
       const record = minimalRecord();
       await store.create(record);
       for (const [owner, leaseMs, limit] of [
-        ["", ctx.unitMs, 1],
+        ["", longLeaseMs, 1],
         ...badNumbers.map((value) => ["claimer", value, 1] as const),
-        ...badNumbers.map((value) => ["claimer", ctx.unitMs, value] as const),
+        ...badNumbers.map((value) => ["claimer", longLeaseMs, value] as const),
       ] as const) {
         const subject = `claim(${JSON.stringify(owner)}, ${leaseMs}, { limit: ${limit} })`;
         await expectRejectsUsage(() => store.claim(owner, leaseMs, { limit }), subject);
@@ -150,7 +156,7 @@ export const claimChecks: readonly Check[] = [
       await ctx.expectStored(record, "The record after refused claims");
       await expectClaims(
         store,
-        ctx.unitMs,
+        longLeaseMs,
         { limit: noLimit },
         ["task-1"],
         "What claim() took after refused ones",

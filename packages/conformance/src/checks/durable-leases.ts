@@ -2,7 +2,7 @@ import { isExclusive } from "@longjobs/core";
 
 import type { Check } from "../check.ts";
 import { expectEqual } from "../expect.ts";
-import { expectClaims, heldRecord, leaseCheck, release, tokenOf } from "../lease-check.ts";
+import { expectClaims, heldRecord, leaseCheck, longLeaseMs, release, tokenOf } from "../lease-check.ts";
 import { minimalRecord } from "../records.ts";
 
 const taskIds = ["claimed", "created", "renewed"];
@@ -17,7 +17,7 @@ export const durableLeaseChecks: readonly Check[] = [
     needs: ["reopen"],
     async run(ctx, store) {
       await store.create(minimalRecord());
-      const [claimed] = await expectClaims(store, ctx.unitMs, {}, ["task-1"], "What claim() took");
+      const [claimed] = await expectClaims(store, longLeaseMs, {}, ["task-1"], "What claim() took");
       const reopened = await ctx.reopen();
       expectEqual(await reopened.get("task-1"), claimed, "The claimed record after reopening");
       await release(reopened, claimed ?? minimalRecord());
@@ -31,7 +31,7 @@ export const durableLeaseChecks: readonly Check[] = [
     needs: ["crash"],
     async run(ctx, store) {
       await store.create(minimalRecord());
-      const [claimed] = await expectClaims(store, ctx.unitMs, {}, ["task-1"], "What claim() took");
+      const [claimed] = await expectClaims(store, longLeaseMs, {}, ["task-1"], "What claim() took");
       const survivor = await ctx.crash();
       expectEqual(await survivor.get("task-1"), claimed, "The claimed record after a crash");
     },

@@ -1,6 +1,14 @@
 import type { Check } from "../check.ts";
 import { expectEqual, expectRejectsUsage } from "../expect.ts";
-import { expectClaims, expectFree, heldRecord, leaseCheck, release, tokenOf } from "../lease-check.ts";
+import {
+  expectClaims,
+  expectFree,
+  heldRecord,
+  leaseCheck,
+  longLeaseMs,
+  release,
+  tokenOf,
+} from "../lease-check.ts";
 import { minimalRecord } from "../records.ts";
 import { badNumbers } from "./claim.ts";
 
@@ -79,20 +87,20 @@ export const renewChecks: readonly Check[] = [
     id: "renew.old-token-is-lost",
     rule: "C30",
     title: "renew() with the token of an earlier claim is lost, for the same owner too",
-    async run(ctx, store) {
+    async run(_ctx, store) {
       await store.create(minimalRecord());
-      const [first] = await expectClaims(store, ctx.unitMs, {}, ["task-1"], "What claim() took");
+      const [first] = await expectClaims(store, longLeaseMs, {}, ["task-1"], "What claim() took");
       const record = first ?? minimalRecord();
       await release(store, record);
       const old = { taskId: "task-1", token: tokenOf(record) };
       expectEqual(
-        await store.renew([old], ctx.unitMs),
+        await store.renew([old], longLeaseMs),
         ["task-1"],
         "What renew() after a release resolved to",
       );
-      await expectClaims(store, ctx.unitMs, {}, ["task-1"], "What claim() took after the release");
+      await expectClaims(store, longLeaseMs, {}, ["task-1"], "What claim() took after the release");
       expectEqual(
-        await store.renew([old], ctx.unitMs),
+        await store.renew([old], longLeaseMs),
         ["task-1"],
         "What renew() with an old token resolved to",
       );

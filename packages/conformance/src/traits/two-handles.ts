@@ -3,7 +3,7 @@ import type { TaskStore } from "@longjobs/core";
 import type { CheckContext } from "../check-context.ts";
 import { defineCheck, type Check, type Need } from "../check.ts";
 import { expectEqual, expectRejects } from "../expect.ts";
-import { expectClaims, heldRecord } from "../lease-check.ts";
+import { expectClaims, heldRecord, longLeaseMs } from "../lease-check.ts";
 import { minimalRecord, patched } from "../records.ts";
 import { waitFor } from "../wait.ts";
 
@@ -109,7 +109,7 @@ export const twoHandleChecks: readonly Check[] = [
     async (ctx, second) => {
       await ctx.store.create(minimalRecord());
       await second.get("task-1");
-      const [claimed] = await ctx.leasing().claim("claimer", ctx.longMs, { limit: 1 });
+      const [claimed] = await ctx.leasing().claim("claimer", longLeaseMs, { limit: 1 });
       await expectClaims(ctx.leasing(second), ctx.unitMs, {}, [], "What claim() of the second handle took");
       await ctx.expectStored(
         claimed ?? minimalRecord(),
