@@ -15,7 +15,7 @@ export class LeaseDeadlines {
   }
 
   /** After a create. */
-  created({ taskId, status, lease }: TaskRecord, nowMs: number): void {
+  created({ taskId, status, lease }: LeasedTask, nowMs: number): void {
     // An id is created anew after an expiry: what was known of the old task goes.
     if (isTerminal(status)) this.#endsAtMs.delete(taskId);
     else this.#endsAtMs.set(taskId, endOf(lease, nowMs));
@@ -25,14 +25,14 @@ export class LeaseDeadlines {
    * After an update, or a claim, which is a patch of the lease. The deadline moves only if the patch has a
    * `lease` of its own (C25).
    */
-  updated({ taskId, status, lease }: TaskRecord, patch: TaskPatch, nowMs: number): void {
+  updated({ taskId, status, lease }: LeasedTask, patch: TaskPatch, nowMs: number): void {
     if (isTerminal(status)) this.#endsAtMs.delete(taskId);
     else if (Object.hasOwn(patch, "lease") || !this.#endsAtMs.has(taskId))
       this.#endsAtMs.set(taskId, endOf(lease, nowMs));
   }
 
   /** For each record that an exclusive store finds when it opens: a lease of an earlier opening has lapsed (C32). */
-  reopened({ taskId, status }: TaskRecord): void {
+  reopened({ taskId, status }: LeasedTask): void {
     if (!isTerminal(status)) this.#endsAtMs.set(taskId, -Infinity);
   }
 
@@ -62,6 +62,9 @@ export class LeaseDeadlines {
     this.#endsAtMs.clear();
   }
 }
+
+/** What a deadline depends on. */
+type LeasedTask = Pick<TaskRecord, "taskId" | "status" | "lease">;
 
 function endOf(lease: TaskRecord["lease"], nowMs: number): number {
   return lease === undefined ? -Infinity : nowMs + lease.durationMs;

@@ -58,7 +58,7 @@ export class ProgressWriter {
     this.#cancelLate ??= later(() => {
       this.#cancelLate = undefined;
       this.#queued ??= this.#write();
-      this.#queued.catch(this.#sink.onError);
+      this.#queued.catch((error: unknown) => this.#sink.onError(error));
     }, this.#sink.intervalMs);
   }
 

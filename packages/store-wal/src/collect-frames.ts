@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { BlobEntry } from "./decode-frame.ts";
 import type { FileLayer } from "./file-layer.ts";
-import { FLAG_COPY, frameKinds, type FrameHeader } from "./frame-format.ts";
+import { FLAG_COPY, FLAG_OPEN, frameKinds, type FrameHeader } from "./frame-format.ts";
 import { hashId, hashKey, isSameHash } from "./hash-id.ts";
 import { segmentKey, type BlobRef, type Damage, type LogSegment } from "./log-segment.ts";
 import { scanSegment, type ScannedFrame, type ScanOptions } from "./scan-segment.ts";
@@ -17,6 +17,8 @@ export class CollectedFrames {
   readonly tombstones: Map<string, "original" | "copy"> = new Map();
   /** Deletions of tasks whose id is unknown: the highest sequence number by hash of the id. */
   readonly voids: Map<string, number> = new Map();
+  /** Tasks whose newest frame says that they are open. */
+  readonly openTasks: Set<string> = new Set();
   readonly damages: Damage[] = [];
   readonly segments: Map<number, LogSegment>;
   /** The segment whose end nobody vouches for. */
@@ -88,6 +90,8 @@ export class CollectedFrames {
           ? { ...damageOf(segment, offset, bytes, header), taskId: meta.taskId, isMarker }
           : null,
     });
+    if ((header.flags & FLAG_OPEN) === 0) this.openTasks.delete(meta.taskId);
+    else this.openTasks.add(meta.taskId);
     if (isTombstone) this.tombstones.set(meta.taskId, isCopy ? "copy" : "original");
     else if (before !== undefined) this.tombstones.delete(meta.taskId);
   }

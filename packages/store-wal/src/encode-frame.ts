@@ -3,6 +3,7 @@ import { writeUint64 } from "./bytes.ts";
 import {
   BLOB_ENTRY_BYTES,
   FLAG_COPY,
+  FLAG_OPEN,
   FLAG_UTF16_ID,
   frameBytes,
   frameKinds,
@@ -15,7 +16,7 @@ import {
 import { hashId, type IdHash } from "./hash-id.ts";
 import type { BlobRef, LogSegment } from "./log-segment.ts";
 import { smallChecksum } from "./small-checksum.ts";
-import { isLarge, type TaskField } from "./task-fields.ts";
+import { isLarge, isOpen, type TaskField } from "./task-fields.ts";
 
 /** A large field of a frame to be written: a reference to where it is, or its text. */
 export interface DraftBlob {
@@ -44,12 +45,14 @@ export interface FrameDraft {
   readonly blobs: readonly DraftBlob[];
   readonly metaBytes: number;
   readonly blobsBytes: number;
+  /** True for a task that is neither terminal nor of another kind. */
+  readonly isOpen: boolean;
   /** Set for a copy: the sequence number of the original. */
   readonly copyOf: number | undefined;
 }
 
 export type DraftParts = Pick<FrameDraft, "kind" | "taskId" | "version" | "bornAtMs" | "ttlMs" | "small"> &
-  Partial<Pick<FrameDraft, "idHash" | "blobs" | "copyOf" | "smallBytes">>;
+  Partial<Pick<FrameDraft, "idHash" | "blobs" | "copyOf" | "smallBytes" | "isOpen">>;
 
 /** Measures the parts of a frame. */
 export function draftFrame(parts: DraftParts): FrameDraft {
@@ -73,6 +76,7 @@ export function draftFrame(parts: DraftParts): FrameDraft {
     metaBytes,
     blobsBytes,
     idHash: parts.idHash ?? hashId(taskId),
+    isOpen: parts.isOpen ?? false,
     copyOf: parts.copyOf,
   };
 }
@@ -103,6 +107,7 @@ export function draftImage(
     small: `{${small}}`,
     smallBytes,
     blobs,
+    isOpen: isOpen(fields),
   });
 }
 
@@ -138,10 +143,7 @@ export function encodeFrame(
   const bodyChecksum = crc32(target.subarray(bodyAt, bodyAt + bodyBytes), segment.salt);
 
   target.writeUInt32LE(HEADER_MAGIC_WORD, at);
-  target.writeUInt32LE(
-    draft.kind | (((draft.utf16 ? FLAG_UTF16_ID : 0) | (draft.copyOf === undefined ? 0 : FLAG_COPY)) << 8),
-    at + 4,
-  );
+  target.writeUInt32LE(draft.kind | (flagsOf(draft) << 8), at + 4);
   target.writeUInt32LE(draft.metaBytes, at + 8);
   target.writeUInt32LE(draft.blobsBytes, at + 12);
   writeUint64(target, place.sequence, at + 16);
@@ -162,6 +164,10 @@ export function encodeFrame(
   target.writeUInt32LE(bodyChecksum, trailerAt + 24);
   target.writeUInt32LE(smallChecksum(target, trailerAt, trailerAt + 28, segment.salt), trailerAt + 28);
   return inline;
+}
+
+function flagsOf({ utf16, copyOf, isOpen: open }: FrameDraft): number {
+  return (utf16 ? FLAG_UTF16_ID : 0) | (copyOf === undefined ? 0 : FLAG_COPY) | (open ? FLAG_OPEN : 0);
 }
 
 const noBlobs: readonly (BlobRef | undefined)[] = [];

@@ -39,6 +39,9 @@ export const FLAG_UTF16_ID = 1;
 /** A copy made by compaction: it has the sequence number of its original. */
 export const FLAG_COPY = 2;
 
+/** The frame of a task that is open: neither terminal nor of another kind. An opening finds by it what may be claimed. */
+export const FLAG_OPEN = 4;
+
 /** An encoded field larger than this is kept apart, so that a change of the status does not rewrite it. */
 export const LARGE_FIELD_BYTES = 512;
 

@@ -11,7 +11,7 @@ import { walErrors } from "./wal-errors.ts";
 /** Locks a directory and reads its log. When it rejects, nothing is open and nothing is locked. */
 export async function openLog(
   options: WalTaskStoreOptions,
-): Promise<{ engine: LogEngine; resolved: ResolvedOptions }> {
+): Promise<{ engine: LogEngine; resolved: ResolvedOptions; openTasks: ReadonlySet<string> }> {
   const resolved = resolveOptions(options);
   const { files, dir } = resolved;
   try {
@@ -19,7 +19,7 @@ export async function openLog(
     // Ownership first: until then another process may be writing to any of these files.
     const acquired = await lockDirectory(files, dir, realWorld());
     try {
-      return { engine: await startEngine(resolved, acquired), resolved };
+      return { ...(await startEngine(resolved, acquired)), resolved };
     } catch (error) {
       await release(acquired);
       throw error;
@@ -31,7 +31,13 @@ export async function openLog(
   }
 }
 
-async function startEngine(resolved: ResolvedOptions, { lock, cleanEnds }: AcquiredLock): Promise<LogEngine> {
+async function startEngine(
+  resolved: ResolvedOptions,
+  { lock, cleanEnds }: AcquiredLock,
+): Promise<{
+  engine: LogEngine;
+  openTasks: ReadonlySet<string>;
+}> {
   // Before the log is read: that may take longer than others wait for a sign of life.
   lock.startHeartbeat((error) =>
     reportBackgroundError(walErrors.unavailable("show that its owner lives", error), resolved.onError),
@@ -40,7 +46,7 @@ async function startEngine(resolved: ResolvedOptions, { lock, cleanEnds }: Acqui
   const engine = new LogEngine(resolved, lock, log);
   try {
     await engine.settleDamage(log);
-    return engine;
+    return { engine, openTasks: log.openTasks };
   } catch (error) {
     await engine.abandon();
     throw error;

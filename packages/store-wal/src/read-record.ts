@@ -2,7 +2,7 @@ import { freezeParsedJson } from "@longjobs/core";
 import { crc32 } from "node:zlib";
 import { decodeHeader, decodeMeta, isWholeFrame, type BlobEntry } from "./decode-frame.ts";
 import { readFully } from "./file-layer.ts";
-import { frameKinds } from "./frame-format.ts";
+import { FLAG_OPEN, frameKinds } from "./frame-format.ts";
 import type { BlobRef, LogSegment } from "./log-segment.ts";
 import type { CachedTask } from "./record-cache.ts";
 import type { SegmentFiles } from "./segment-files.ts";
@@ -23,6 +23,7 @@ export class DamagedBytesError extends Error {
 
 /** The newest frame of a task as it lies on disk, checked. */
 export interface StoredFrame {
+  readonly isOpen: boolean;
   readonly small: Buffer;
   readonly blobs: readonly StoredBlob[];
 }
@@ -97,7 +98,7 @@ export class RecordReader {
           inline: moves ? (blob.inline ?? (await this.#readBytes(blob.ref))) : undefined,
         });
       }
-      return { small: frame.small, blobs };
+      return { isOpen: frame.isOpen, small: frame.small, blobs };
     });
   }
 
@@ -132,6 +133,7 @@ export class RecordReader {
     const meta = decodeMeta(source, 0, header);
     if (meta === undefined) throw new DamagedBytesError(entry);
     return {
+      isOpen: (header.flags & FLAG_OPEN) !== 0,
       small: source.subarray(meta.smallAt, meta.smallAt + meta.smallBytes),
       blobs: meta.blobs.map((blob) => this.#locate(entry, blob, source)),
     };

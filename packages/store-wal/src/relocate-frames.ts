@@ -189,6 +189,7 @@ function draftCopy(
     small: stored.small,
     blobs,
     copyOf,
+    isOpen: stored.isOpen,
   });
 }
 

@@ -28,6 +28,8 @@ export interface ReplayedLog {
   /** The segment written last. */
   readonly last: LogSegment | undefined;
   readonly verdict: Verdict;
+  /** Tasks that may be claimed: whoever held them has gone. */
+  readonly openTasks: ReadonlySet<string>;
 }
 
 /** Room between the sequence numbers of two openings, for frames so damaged that theirs is unknown. */
@@ -63,7 +65,15 @@ export async function replayLog(
   const { index, verdict } = judgeDamage(replay);
   const last = chain.at(-1)?.segment;
   if (replay.tail !== undefined) trimTail(replay, verdict);
-  return { segments, index, nextSequence: replay.highestSequence + 1 + SEQUENCE_GAP, last, verdict };
+  const { openTasks } = replay;
+  return {
+    openTasks,
+    segments,
+    index,
+    nextSequence: replay.highestSequence + 1 + SEQUENCE_GAP,
+    last,
+    verdict,
+  };
 }
 
 interface FoundSegment {

@@ -34,6 +34,24 @@ export function isLarge(field: TaskField): boolean {
   return field.bytes > LARGE_FIELD_BYTES;
 }
 
+/** True for a task that is neither terminal nor a record of another kind. */
+export function isOpen(fields: readonly TaskField[]): boolean {
+  let open = false;
+  for (const { name, text } of fields) {
+    if (name === "kind") return false;
+    if (name === "status" && text !== undefined) open = !terminalTexts.has(text);
+  }
+  return open;
+}
+
+const terminalTexts = new Set(['"completed"', '"failed"', '"cancelled"']);
+
+/** The value of a field whose text is in memory. */
+export function readSmall(fields: readonly TaskField[], name: string): unknown {
+  const text = fields.find((field) => field.name === name)?.text;
+  return text === undefined ? undefined : (JSON.parse(text) as unknown);
+}
+
 /** A frozen copy of what the caller gave (C6); what is frozen already is shared. */
 export function snapshotRecord(record: TaskRecord, maxBytes: number): TaskRecord {
   assertRecord(record);

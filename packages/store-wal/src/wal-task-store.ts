@@ -1,13 +1,20 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   applyTaskPatch,
+  assertClaim,
+  assertLeaseMs,
+  isClaimable,
   isExpired,
   isLongJobsError,
   isTerminal,
   reportBackgroundError,
   storeErrors,
   TaskWatchers,
+  type ClaimOptions,
   type ExclusiveTaskStore,
+  type HeldLease,
+  type Lease,
+  type LeasingTaskStore,
   type TaskPatch,
   type TaskRecord,
   type TaskStore,
@@ -26,6 +33,7 @@ import type { CachedTask } from "./record-cache.ts";
 import { assertFits, encodeFields, patchFields, snapshotPatch, snapshotRecord } from "./task-fields.ts";
 import type { TaskEntry } from "./task-index.ts";
 import { walErrors } from "./wal-errors.ts";
+import { WalLeases } from "./wal-leases.ts";
 import type { WalStats } from "./wal-stats.ts";
 
 /** Entries looked at, and tasks deleted, between two turns of the event loop. */
@@ -40,19 +48,25 @@ const SWEEP_REMOVALS = 256;
  * cache, the watchers and the caller learn of it. A writer has the lane of its task from before it looks at
  * the version until then.
  */
-export class WalTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTaskStore {
+export class WalTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskStore, ExclusiveTaskStore {
   readonly exclusive = true;
   readonly #engine: LogEngine;
   readonly #options: ResolvedOptions;
   readonly #watchers: TaskWatchers;
   readonly #gate = new OperationGate();
   readonly #loads = new Map<TaskEntry, Promise<CachedTask>>();
+  readonly #leases: WalLeases;
   #closing: Promise<void> | undefined;
 
   private constructor(engine: LogEngine, options: ResolvedOptions) {
     this.#engine = engine;
     this.#options = options;
     this.#watchers = new TaskWatchers(options.onError);
+    this.#leases = new WalLeases({
+      now: options.now,
+      get: (taskId) => this.#readForLease(taskId),
+      claim: (taskId, lease, wanted) => this.#claimTask(taskId, lease, wanted),
+    });
   }
 
   /**
@@ -62,8 +76,9 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTas
    * log of a later version, and with TypeError or RangeError for an option out of bounds.
    */
   static async open(options: WalTaskStoreOptions): Promise<WalTaskStore> {
-    const { engine, resolved } = await openLog(options);
+    const { engine, resolved, openTasks } = await openLog(options);
     const store = new WalTaskStore(engine, resolved);
+    for (const taskId of openTasks) store.#leases.reopened(taskId);
     engine.start({
       removeExpired: (taskId, entry) => store.#writeTombstone(taskId, entry),
       sweepExpired: () => store.#sweepInBackground(),
@@ -95,6 +110,7 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTas
             fields,
             bytes,
           });
+          this.#leases.created(kept);
         },
       });
     });
@@ -122,22 +138,22 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTas
         throw storeErrors.versionConflict(taskId, expectedVersion, entry.version);
       }
       const current = this.#engine.cache.get(taskId) ?? (await this.#loadFields(taskId, entry));
-      const version = expectedVersion + 1;
-      const fields = patchFields(current.fields, kept);
-      const bytes = assertFits(taskId, version, fields, maxRecordBytes);
-      const record = current.record && applyTaskPatch(current.record, kept);
-      const ttlMs = Object.hasOwn(kept, "ttlMs") ? lifeOf(kept.ttlMs) : entry.ttlMs;
-      const draft = draftImage({ taskId, version, bornAtMs: entry.bornAtMs, ttlMs }, fields);
-      await this.#engine.queue.append({
-        draft,
-        rank: kept.status !== undefined && isTerminal(kept.status) ? "terminal" : "ordinary",
-        onDurable: (placed) => {
-          settleFields(draft, placed);
-          this.#show(taskId, entryOfFrame(draft, placed, entry.sinceSegment), { record, fields, bytes });
-        },
-      });
-      return version;
+      await this.#append(taskId, entry, current, kept, maxRecordBytes);
+      return expectedVersion + 1;
     });
+  }
+
+  /** @see LeasingTaskStore. A lease of an earlier opening has lapsed: whoever held it has gone (C32). */
+  async claim(owner: string, leaseMs: number, options: ClaimOptions): Promise<TaskRecord[]> {
+    this.#assertOpen();
+    assertClaim(owner, leaseMs, options);
+    return this.#gate.run(() => this.#leases.claim(owner, leaseMs, options));
+  }
+
+  async renew(leases: readonly HeldLease[], leaseMs: number): Promise<string[]> {
+    this.#assertOpen();
+    assertLeaseMs(leaseMs);
+    return this.#gate.run(() => this.#leases.renew(leases, leaseMs));
   }
 
   async sweep(): Promise<number> {
@@ -201,6 +217,46 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTas
     }
   }
 
+  /** Writes the task after a patch. The caller has its lane, and has checked the version. */
+  async #append(
+    taskId: string,
+    entry: TaskEntry,
+    current: CachedTask,
+    patch: TaskPatch,
+    maxRecordBytes: number,
+  ): Promise<void> {
+    const version = entry.version + 1;
+    const fields = patchFields(current.fields, patch);
+    const bytes = assertFits(taskId, version, fields, maxRecordBytes);
+    const record = current.record && applyTaskPatch(current.record, patch);
+    const ttlMs = Object.hasOwn(patch, "ttlMs") ? lifeOf(patch.ttlMs) : entry.ttlMs;
+    const draft = draftImage({ taskId, version, bornAtMs: entry.bornAtMs, ttlMs }, fields);
+    await this.#engine.queue.append({
+      draft,
+      rank: patch.status !== undefined && isTerminal(patch.status) ? "terminal" : "ordinary",
+      onDurable: (placed) => {
+        settleFields(draft, placed);
+        this.#show(taskId, entryOfFrame(draft, placed, entry.sinceSegment), { record, fields, bytes });
+        this.#leases.updated(taskId, draft.isOpen, patch);
+      },
+    });
+  }
+
+  /** Gives a task a lease if it may be claimed at the moment its lane is free; resolves to it as it is then. */
+  #claimTask(taskId: string, lease: Lease, options: ClaimOptions): Promise<TaskRecord | undefined> {
+    return this.#write(taskId, async () => {
+      const entry = this.#engine.index.get(taskId);
+      if (!this.#isLive(entry) || entry.damage !== null || !this.#leases.hasLapsed(taskId)) return undefined;
+      const cached = this.#engine.cache.get(taskId);
+      const current = cached?.record === undefined ? await this.#load(taskId, entry) : cached;
+      const { record } = current;
+      if (record === undefined || !isClaimable(record, options)) return undefined;
+      // No limit of size here: a task that is too large to be claimed would never end.
+      await this.#append(taskId, entry, current, { lease }, Infinity);
+      return applyTaskPatch(record, { lease });
+    });
+  }
+
   #show(taskId: string, entry: TaskEntry, cached: CachedTask): void {
     this.#engine.index.set(taskId, entry);
     this.#engine.cache.set(taskId, cached);
@@ -257,6 +313,13 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTas
     return damage;
   }
 
+  /** A task that cannot be read is held by nobody as far as a renewal can tell. */
+  async #readForLease(taskId: string): Promise<TaskRecord | undefined> {
+    const entry = this.#engine.index.get(taskId);
+    if (!this.#isLive(entry) || entry.damage !== null) return undefined;
+    return this.#engine.cache.get(taskId)?.record ?? (await this.#load(taskId, entry)).record;
+  }
+
   async #sweepExpired(): Promise<number> {
     let swept = 0;
     let seen = 0;
@@ -290,6 +353,7 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, ExclusiveTas
     await this.#engine.appendTombstone(taskId, entry, () => {
       this.#engine.index.delete(taskId);
       this.#engine.cache.delete(taskId);
+      this.#leases.deleted(taskId);
       this.#watchers.notify(taskId);
     });
   }
