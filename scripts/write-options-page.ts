@@ -22,6 +22,11 @@ const interfaces = [
     name: "TaskToolConfig",
   },
   {
+    title: "createTasks({ fallbackTools })",
+    source: "tasks/src/fallback-options.ts",
+    name: "FallbackOptions",
+  },
+  {
     title: "new TaskLifecycle(options)",
     source: "core/src/lifecycle-options.ts",
     name: "TaskLifecycleOptions",

@@ -8,6 +8,7 @@ export function registerFixtureTools(tasks: Tasks): void {
     "slow_compute",
     {
       description: "Computes for a number of seconds.",
+      fallback: "wait",
       inputSchema: z.object({ seconds: z.number().min(0).max(600), label: z.string().optional() }),
     },
     async ({ seconds, label }, task) => {

@@ -13,7 +13,7 @@ import { storeErrors } from "./store-errors.ts";
 import { TaskChanges } from "./task-changes.ts";
 import type { TaskAttempt, TaskHandle } from "./task-handle.ts";
 import { isTaskId } from "./task-id.ts";
-import { isTerminal, type TaskRecord } from "./task-record.ts";
+import { isTerminal, type TaskProgress, type TaskRecord } from "./task-record.ts";
 import type { TaskPatch } from "./task-store.ts";
 import { toDetailedTask, type DetailedTask, type TaskView } from "./task-view.ts";
 import { TaskWriter } from "./task-writer.ts";
@@ -150,6 +150,12 @@ export class TaskLifecycle {
   /** The task as a client may see it. @throws `unknown_task`, also for expired and foreign tasks. */
   async getTask(taskId: string, call: ScopedCall = {}): Promise<DetailedTask> {
     return toDetailedTask(await this.#answerable(taskId, call));
+  }
+
+  /** What the handler last said about its progress, with its counts. @throws `unknown_task` */
+  async getProgress(taskId: string, call: ScopedCall = {}): Promise<TaskProgress | undefined> {
+    this.#assertOpen();
+    return (await this.#readVisible(taskId, call)).progress;
   }
 
   /**

@@ -53,9 +53,10 @@ describe("answers (P26)", () => {
     const { lifecycle, open, task } = await newTask();
     const asking = task.requestInput({ a: question(), b: question() });
     await opened(open, 2);
-    const update = (by: string): Promise<void> =>
+    const update = (by: string): Promise<readonly string[]> =>
       lifecycle.updateTask(task.taskId, { a: accepted({ by }), b: accepted({ by }) });
-    await Promise.all([update("first"), update("second")]);
+    // Each client is told which of its answers were taken.
+    expect(await Promise.all([update("first"), update("second")])).toEqual([["a", "b"], []]);
     expect(await asking).toEqual({ a: accepted({ by: "first" }), b: accepted({ by: "first" }) });
     expect(await task.resumeInput()).toEqual({});
   });

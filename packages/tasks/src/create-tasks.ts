@@ -4,6 +4,9 @@ import {
   TaskLifecycle,
   type TaskLifecycleOptions,
 } from "@longjobs/core";
+import { describeStartedTask } from "./describe-task.ts";
+import { resolveFallbackOptions, type FallbackOptions } from "./fallback-options.ts";
+import { createFallbackTools } from "./fallback-tools.ts";
 import { tellError } from "./json-rpc-error.ts";
 import { RequestStates } from "./request-state.ts";
 import { resolveScopeOption, type ScopeOption } from "./scope.ts";
@@ -27,6 +30,8 @@ export interface TasksOptions extends Omit<TaskLifecycleOptions, "validateReques
    * @default random: a round that began before a restart is asked for anew
    */
   readonly requestStateSecret?: string;
+  /** The tools for clients that do not have tasks. */
+  readonly fallbackTools?: FallbackOptions;
 }
 
 /** A server that longjobs can be attached to: `McpServer` of `@modelcontextprotocol/server`. */
@@ -68,8 +73,9 @@ export interface Tasks {
  * {@link Tasks.taskTool}, and attach every server instance with {@link Tasks.attach}.
  */
 export function createTasks(options: TasksOptions): Tasks {
-  const { scope, requestStateSecret, ...engine } = options;
+  const { scope, requestStateSecret, fallbackTools, ...engine } = options;
   assertSecret(requestStateSecret);
+  const fallback = resolveFallbackOptions(fallbackTools);
   const answers = new AnswerValidator();
   const lifecycle = new TaskLifecycle({
     ...engine,
@@ -85,6 +91,14 @@ export function createTasks(options: TasksOptions): Tasks {
   const seam = {
     methods: new TaskMethods({ lifecycle, resolveScope, tellError: tell }),
     tellError: tell,
+    fallbackTools: createFallbackTools({
+      lifecycle,
+      resolveScope,
+      answers,
+      options: fallback,
+      tellError: tell,
+    }),
+    describeStarted: (taskId: string) => describeStartedTask(taskId, fallback),
     serve: (tool: TaskTool, args: unknown, call: Parameters<typeof serveToolCall>[2]) =>
       serveToolCall(tool, args, call, serveContext),
     useValidator: (validator: Parameters<AnswerValidator["use"]>[0]) => answers.use(validator),

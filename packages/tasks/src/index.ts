@@ -1,6 +1,8 @@
 // Everything listed here is public API.
 export { createTasks } from "./create-tasks.ts";
 export type { AttachableServer, Tasks, TasksOptions } from "./create-tasks.ts";
+export type { Ask } from "./ask.ts";
+export type { FallbackOptions } from "./fallback-options.ts";
 export type { ScopeOption } from "./scope.ts";
 export type { SchemaOutput, StandardSchema, ToolSchema } from "./standard-schema.ts";
 export type {

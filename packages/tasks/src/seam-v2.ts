@@ -10,6 +10,8 @@
 import { normalizeJson, readRequestContext, TASKS_EXTENSION_ID } from "@longjobs/core";
 import type { InputResponse, JsonObject } from "@longjobs/core";
 import { dropUndefined } from "./drop-undefined.ts";
+import { editToolList, type ListedTool, type ListView } from "./edit-tool-list.ts";
+import type { FallbackTool } from "./fallback-tools.ts";
 import { jsonRpcError, rpcCode } from "./json-rpc-error.ts";
 import { progressSender } from "./progress-sender.ts";
 import type { Served } from "./serve-tool-call.ts";
@@ -33,6 +35,10 @@ export interface SeamContext {
   /** The error as the client is told it; a fault of the server is reported on the way. */
   readonly tellError: (error: unknown) => Error;
   readonly useValidator: (validator: JsonSchemaValidator) => void;
+  /** The tools for clients that do not have tasks. */
+  readonly fallbackTools: readonly FallbackTool[];
+  /** What such a client gets instead of a task handle. */
+  readonly describeStarted: (taskId: string) => JsonObject;
 }
 
 /** The private and generic parts of the SDK that are reached for here. */
@@ -93,7 +99,7 @@ interface TaskParams {
 interface Slot {
   readonly tool: unknown;
   readonly rawArguments: unknown;
-  task?: JsonObject;
+  swap?: JsonObject;
   error?: Error;
 }
 
@@ -120,13 +126,20 @@ export function attachV2(server: McpServerV2, context: SeamContext): (tool: Task
   attached.add(mcp);
   mcp.server.registerCapabilities({ extensions: { [TASKS_EXTENSION_ID]: {} } });
   serveTaskMethods(mcp, context.methods);
-  standInFront(handlers);
-  const ownTools = new Set<unknown>();
-  exemptOwnStates(mcp, ownTools);
+  const taskTools = new Map<string, TaskTool>();
+  standInFront(mcp, handlers, {
+    taskTools,
+    fallbackNames: new Set(context.fallbackTools.map(({ name }) => name)),
+  });
+  exemptOwnStates(mcp, taskTools);
+  let hasFallbackTools = false;
   if (mcp.server._jsonSchemaValidator !== undefined) context.useValidator(mcp.server._jsonSchemaValidator);
   return (tool) => {
     registerTaskTool(mcp, tool, context);
-    ownTools.add(tool.name);
+    taskTools.set(tool.name, tool);
+    if (tool.fallback !== "tools" || hasFallbackTools) return;
+    for (const fallbackTool of context.fallbackTools) registerFallbackTool(mcp, fallbackTool, context);
+    hasFallbackTools = true;
   };
 }
 
@@ -168,20 +181,33 @@ function unknownSdk(): Error {
   );
 }
 
-function standInFront(handlers: Map<string, RawHandler>): void {
+function standInFront(
+  mcp: V2Internals,
+  handlers: Map<string, RawHandler>,
+  view: Omit<ListView, "declaresTasks">,
+): void {
   const inner = handlers.get("tools/call");
-  if (inner === undefined) throw unknownSdk();
+  const innerList = handlers.get("tools/list");
+  if (inner === undefined || innerList === undefined) throw unknownSdk();
+  handlers.set("tools/list", async (request, ctx) => {
+    const result = (await innerList(request, ctx)) as { readonly tools: readonly ListedTool[] };
+    if (view.taskTools.size === 0) return result;
+    const { declaresTasks, modern } = toCaller(mcp, ctx);
+    const tools = editToolList(result.tools, { ...view, declaresTasks });
+    // The list depends on who asks: nobody may keep it for somebody else.
+    return { ...result, tools, ...(modern ? { ttlMs: 0, cacheScope: "private" } : {}) };
+  });
   handlers.set("tools/call", async (request, ctx) => {
     const slot: Slot = { tool: request.params?.name, rawArguments: request.params?.arguments };
     slots.set(ctx.mcpReq.signal, slot);
     const result = await inner(request, ctx);
     if (slot.error !== undefined) throw slot.error;
-    return slot.task ?? result;
+    return slot.swap ?? result;
   });
 }
 
 /** A server's own codec does not know the states of `prepare`, which are checked where they are opened. */
-function exemptOwnStates({ server }: V2Internals, ownTools: ReadonlySet<unknown>): void {
+function exemptOwnStates({ server }: V2Internals, ownTools: ReadonlyMap<unknown, TaskTool>): void {
   const verify = server._requestStateVerify;
   if (verify === undefined) return;
   server._requestStateVerify = (state, ctx) =>
@@ -200,7 +226,12 @@ function registerTaskTool(mcp: V2Internals, tool: TaskTool, context: SeamContext
     if (slot === undefined) throw new Error("The raw tools/call entry of longjobs was replaced.");
     try {
       const call = toToolCall(mcp, ctx, slot, registered.outputSchema);
-      return toCallbackResult(await context.serve(tool, args, call), slot);
+      const served = await context.serve(tool, args, call);
+      if (served.kind !== "task") return toCallbackResult(served);
+      const { view } = served;
+      slot.swap = call.declaresTasks ? toCreateTaskResult(view) : context.describeStarted(view.taskId);
+      // An error result is the one kind that the SDK does not check against an outputSchema.
+      return { content: [], isError: true };
     } catch (error) {
       slot.error = context.tellError(error);
       throw slot.error;
@@ -209,15 +240,31 @@ function registerTaskTool(mcp: V2Internals, tool: TaskTool, context: SeamContext
 }
 
 /** What the SDK's own handler gets to see. It checks and sends plain results and questions itself. */
-function toCallbackResult(served: Served, slot: Slot): object {
+function toCallbackResult(served: Exclude<Served, { kind: "task" }>): object {
   if (served.kind === "result") return served.result;
-  if (served.kind === "input_required") {
-    const { inputRequests, requestState } = served;
-    return { resultType: "input_required", inputRequests, requestState };
-  }
-  slot.task = toCreateTaskResult(served.view);
-  // An error result is the one kind that the SDK does not check against an outputSchema.
-  return { content: [], isError: true };
+  const { inputRequests, requestState } = served;
+  return { resultType: "input_required", inputRequests, requestState };
+}
+
+function registerFallbackTool(mcp: V2Internals, tool: FallbackTool, context: SeamContext): void {
+  mcp.registerTool(tool.name, tool.config, async (args, given) => {
+    const ctx = given as V2Context;
+    const { mcpReq } = ctx;
+    const sendProgress = progressSender(mcpReq._meta?.progressToken, (notification) =>
+      mcpReq.notify(notification),
+    );
+    try {
+      return await tool.serve(args, {
+        request: toCaller(mcp, ctx).request,
+        signal: mcpReq.signal,
+        ...(sendProgress === undefined ? {} : { sendProgress }),
+      });
+    } catch (error) {
+      const slot = slots.get(mcpReq.signal);
+      if (slot !== undefined) slot.error = context.tellError(error);
+      throw error;
+    }
+  });
 }
 
 function toToolCall(

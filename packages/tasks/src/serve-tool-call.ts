@@ -1,5 +1,6 @@
 import { TASKS_EXTENSION_ID } from "@longjobs/core";
 import type { JsonLimits, JsonObject, Outcome, TaskAttempt, TaskLifecycle, TaskView } from "@longjobs/core";
+import { createAsk } from "./ask.ts";
 import { checkToolResult } from "./check-result.ts";
 import { jsonRpcError, missingTasksExtension, rpcCode } from "./json-rpc-error.ts";
 import { prepareCall, type PrepareContext, type PreparedCall } from "./prepare-call.ts";
@@ -24,7 +25,7 @@ export interface ServeContext extends PrepareContext {
 /**
  * Serves one call whose arguments have been checked: `prepare`, then the work. A client that declares the
  * Tasks extension on this very request gets the plain result within the inline budget, else a handle; any
- * other client gets the result when the work is done.
+ * other client gets the same with the fallback `tools`, and with `wait` the result when the work is done.
  *
  * @throws a JSON-RPC error: -32021 or -32601 where the tool needs tasks and the client has none, the handler's
  *   own protocol error, or a fault of the server.
@@ -46,16 +47,18 @@ export async function serveToolCall(
   call.signal.addEventListener("abort", abandon);
   if (call.signal.aborted) abandon();
   try {
-    return await (call.declaresTasks
-      ? serveWithTasks(tool, attempt, run)
+    return await (call.declaresTasks || tool.fallback === "tools"
+      ? serveWithHandle(tool, call, attempt, run)
       : serveToTheEnd(call, scope, attempt, context.lifecycle, run));
   } finally {
     call.signal.removeEventListener("abort", abandon);
   }
 }
 
-async function serveWithTasks(
+/** The result within the inline budget, else a handle. */
+async function serveWithHandle(
   tool: TaskTool,
+  call: ToolCall,
   attempt: TaskAttempt,
   run: () => Promise<Outcome>,
 ): Promise<Served> {
@@ -63,8 +66,10 @@ async function serveWithTasks(
   if (tool.inlineBudgetMs === 0) await attempt.promote();
   // Listening comes first: a handler may save a checkpoint in its very first step.
   const promoted = untilPromoted(attempt);
+  const stop = call.declaresTasks ? undefined : sendProgress(call, attempt);
   const running = run();
   if (!attempt.recorded) await firstOf(running, promoted, tool.inlineBudgetMs);
+  stop?.();
   if (attempt.ended && !attempt.recorded) return { kind: "result", result: toAnswer(await running) };
   return { kind: "task", view: await attempt.promote() };
 }
@@ -76,7 +81,7 @@ async function serveToTheEnd(
   lifecycle: TaskLifecycle,
   run: () => Promise<Outcome>,
 ): Promise<Served> {
-  const stop = call.sendProgress === undefined ? undefined : attempt.onProgress(call.sendProgress);
+  const stop = sendProgress(call, attempt);
   const outcome = await run();
   stop?.();
   if (outcome.status === "abandoned" && attempt.recorded) {
@@ -97,14 +102,25 @@ function beginTask(
   lifecycle: TaskLifecycle,
 ): TaskAttempt {
   const { retentionMs, pollIntervalMs } = tool.config;
-  // Without a handle there is no way to put a question: then no kind of question is supported.
-  const client = call.declaresTasks ? call.client : { ...call.client, capabilities: {} };
+  const client = call.declaresTasks
+    ? call.client
+    : { ...call.client, capabilities: fallbackCapabilities[tool.fallback] };
   return lifecycle.begin({
     work: { tool: tool.name, arguments: prepared.recorded, client },
     ...(scope === undefined ? {} : { scope }),
     ...(retentionMs === undefined ? {} : { retentionMs }),
     ...(pollIntervalMs === undefined ? {} : { pollIntervalMs }),
   });
+}
+
+/**
+ * What can be asked of a client without tasks: through the fallback tools a model passes forms and links on to its user;
+ * while a call waits to the end there is no way to put any question.
+ */
+const fallbackCapabilities = { tools: { elicitation: { form: {}, url: {} } }, wait: {} } as const;
+
+function sendProgress(call: ToolCall, attempt: TaskAttempt): (() => void) | undefined {
+  return call.sendProgress === undefined ? undefined : attempt.onProgress(call.sendProgress);
 }
 
 function runTool(
@@ -148,6 +164,7 @@ function toToolTask(
     complete: async (result) => attempt.complete(await check(result)),
     fail: (error) => attempt.fail(error),
     cancelled: (statusMessage) => attempt.cancelled(statusMessage),
+    ask: createAsk(attempt),
   };
 }
 

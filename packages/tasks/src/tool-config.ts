@@ -1,4 +1,5 @@
 import type { InputRequest, InputResponse, RequestContext, TaskHandle } from "@longjobs/core";
+import type { Ask } from "./ask.ts";
 import type { SchemaOutput, ToolSchema } from "./standard-schema.ts";
 
 /** What a tool answers with: the protocol's `CallToolResult`. */
@@ -16,6 +17,13 @@ export interface ToolTask extends TaskHandle {
   readonly scope: string | undefined;
   /** The `_meta` of the call. */
   readonly meta: { readonly [key: string]: unknown };
+  /**
+   * Asks the person behind the client one question, and waits for the answer as long as it takes. Asked again after a
+   * restart it gives the answer that is there. Several may be open at once.
+   *
+   * @throws `input_declined`, `input_cancelled`, and whatever `requestInput` rejects with.
+   */
+  ask(question: Ask): Promise<string>;
 }
 
 /** The work of a task tool. What it throws becomes a tool error, or the task's error if it has an integer `code`. */
@@ -63,8 +71,12 @@ export interface TaskToolConfig<
   ) => Prepared<SchemaOutput<Input>> | void | Promise<Prepared<SchemaOutput<Input>> | void>;
   /** `required`: only for clients that declare the Tasks extension; others get -32021. @default "optional" */
   readonly taskSupport?: "optional" | "required";
-  /** What a client without tasks gets: `wait` runs to the end and answers with the result. @default "wait" */
-  readonly fallback?: "wait";
+  /**
+   * What a client without tasks gets. `tools`: the result within the inline budget, else a handle, and three tools to follow
+   * it with. `wait`: the result when the work is done, with progress notifications if the client wants them.
+   * @default "tools"
+   */
+  readonly fallback?: "tools" | "wait";
   /**
    * How long a call may run before its client gets a task handle, in milliseconds, from 0 to 60,000. 0 records
    * the task before the handler starts. @default 500
@@ -90,6 +102,7 @@ export interface TaskTool {
   readonly config: AnyToolConfig;
   readonly handler: ToolHandler<never>;
   readonly taskSupport: "optional" | "required";
+  readonly fallback: "tools" | "wait";
   readonly inlineBudgetMs: number;
 }
 
@@ -103,9 +116,9 @@ export function resolveTaskTool(name: string, config: AnyToolConfig, handler: To
   if (typeof config !== "object" || config === null)
     throw new TypeError(`The task tool ${name} needs a configuration object; {} is enough.`);
   if (typeof handler !== "function") throw new TypeError(`The task tool ${name} needs a handler.`);
-  const { taskSupport = "optional", fallback = "wait", inlineBudgetMs = defaultInlineBudgetMs } = config;
+  const { taskSupport = "optional", fallback = "tools", inlineBudgetMs = defaultInlineBudgetMs } = config;
   oneOf(`taskSupport of ${name}`, taskSupport, ["optional", "required"]);
-  oneOf(`fallback of ${name}`, fallback, ["wait"]);
+  oneOf(`fallback of ${name}`, fallback, ["tools", "wait"]);
   if (config.prepare !== undefined && typeof config.prepare !== "function")
     throw new TypeError(`prepare of ${name} must be a function.`);
   wholeMs(`inlineBudgetMs of ${name}`, inlineBudgetMs, 0, maxInlineBudgetMs);
@@ -114,7 +127,7 @@ export function resolveTaskTool(name: string, config: AnyToolConfig, handler: To
     if (value !== undefined && value !== null)
       wholeMs(`${option} of ${name}`, value, 1, Number.MAX_SAFE_INTEGER);
   }
-  return { name, config, handler, taskSupport, inlineBudgetMs };
+  return { name, config, handler, taskSupport, fallback, inlineBudgetMs };
 }
 
 function oneOf(option: string, value: string, allowed: readonly string[]): void {

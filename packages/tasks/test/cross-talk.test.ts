@@ -11,7 +11,11 @@ test("P34: 200 interleaved calls over two servers on one Tasks: each answer reac
   const { tasks } = startTasks();
   tasks.taskTool(
     "echo",
-    { inputSchema: z.object({ n: z.number(), ask: z.boolean(), turns: z.number() }), inlineBudgetMs: 2 },
+    {
+      inputSchema: z.object({ n: z.number(), ask: z.boolean(), turns: z.number() }),
+      inlineBudgetMs: 2,
+      fallback: "wait",
+    },
     async ({ n, ask, turns }, task) => {
       for (let turn = 0; turn < turns; turn += 1) {
         await new Promise((resolve) => {

@@ -32,7 +32,7 @@ describe("P12: before anything was sent, a disconnect ends the work", () => {
 
   test("over a real socket, for a client that waits to the end", async () => {
     const { tasks } = startTasks();
-    const tool = gatedTool(tasks, "work");
+    const tool = gatedTool(tasks, "work", { inlineBudgetMs: 0, fallback: "wait" });
     const http = await NodeHttp.listen(new HttpDoor(tasks));
     const client = new AbortController();
     const options = { declare: false, meta: { progressToken: 1 }, signal: client.signal };

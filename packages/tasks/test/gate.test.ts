@@ -9,7 +9,7 @@ const missing = { requiredCapabilities: { extensions: { "io.modelcontextprotocol
 describe("P05: a request counts for itself", () => {
   test("a client that declared the extension on call 1 only gets no handle for call 2", async () => {
     const { tasks } = startTasks();
-    const tool = gatedTool(tasks, "work");
+    const tool = gatedTool(tasks, "work", { inlineBudgetMs: 0, fallback: "wait" });
     const http = new HttpDoor(tasks);
     await http.startTask("work");
     const second = http.callTool("work", {}, { declare: false });
@@ -80,7 +80,7 @@ describe("P05: a request counts for itself", () => {
 
   test("the task hint of 2025-11-25 is ignored", async () => {
     const { tasks, store } = startTasks();
-    echoTool(tasks, "echo", 0);
+    echoTool(tasks, "echo", { inlineBudgetMs: 0, fallback: "wait" });
     const http = new HttpDoor(tasks);
     const params = { name: "echo", arguments: { words: "hi" }, task: { ttl: 60_000 } };
     const plain = resultOf(await http.send("tools/call", params, { declare: false }));
@@ -110,9 +110,9 @@ describe("a client of 2025-11-25", () => {
     expect(tool.runs).toEqual([]);
   });
 
-  test("waits for the result of any other tool, however long it takes", async () => {
+  test('waits for the result of a tool with fallback "wait", however long it takes', async () => {
     const { tasks, store } = startTasks();
-    const tool = gatedTool(tasks, "work", { inlineBudgetMs: 0 });
+    const tool = gatedTool(tasks, "work", { inlineBudgetMs: 0, fallback: "wait" });
     const answer = new HttpDoor(tasks).sendLegacy("tools/call", { name: "work", arguments: {} });
     await expect.poll(() => tool.runs.length).toBe(1);
     tool.gate.open();
@@ -122,7 +122,7 @@ describe("a client of 2025-11-25", () => {
 
   test("declares nothing by an envelope of its own making", async () => {
     const { tasks, store } = startTasks();
-    gatedTool(tasks, "work").gate.open();
+    gatedTool(tasks, "work", { inlineBudgetMs: 0, fallback: "wait" }).gate.open();
     const _meta = {
       "io.modelcontextprotocol/clientCapabilities": { extensions: { "io.modelcontextprotocol/tasks": {} } },
     };

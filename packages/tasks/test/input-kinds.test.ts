@@ -15,9 +15,9 @@ const sampling: InputRequest = {
 };
 const roots: InputRequest = { method: "roots/list" };
 
-function asker(request: InputRequest) {
+function asker(request: InputRequest, config: { readonly fallback?: "tools" | "wait" } = {}) {
   const started = startTasks();
-  started.tasks.taskTool("ask", {}, async (_args, task) => {
+  started.tasks.taskTool("ask", config, async (_args, task) => {
     const { it } = await task.requestInput({ it: request });
     return { content: [], structuredContent: { it } };
   });
@@ -43,7 +43,7 @@ describe("a request gets no question of a kind that it did not declare", () => {
   });
 
   test("no kind at all, to a client that would get no handle", async () => {
-    const { http } = asker(askName);
+    const { http } = asker(askName, { fallback: "wait" });
     const result = await http.callTool("ask", {}, { declare: false });
     expect(result).toMatchObject({ isError: true, structuredContent: { code: "input_not_supported" } });
   });

@@ -29,7 +29,7 @@ describe("createTasks checks its options at the call", () => {
 describe("taskTool checks its configuration at the call, and registers nothing that is wrong", () => {
   test.for([
     ["taskSupport", { taskSupport: "always" }, /taskSupport of work must be one of: optional, required/],
-    ["fallback", { fallback: "never" }, /fallback of work must be one of: wait/],
+    ["fallback", { fallback: "never" }, /fallback of work must be one of: tools, wait/],
     ["inlineBudgetMs below 0", { inlineBudgetMs: -1 }, /inlineBudgetMs of work must be between 0 and 60000/],
     ["inlineBudgetMs over a minute", { inlineBudgetMs: 60_001 }, /inlineBudgetMs of work must be between/],
     [

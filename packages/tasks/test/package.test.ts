@@ -23,7 +23,9 @@ test("the public surface is this, and nothing else", async () => {
       .map((name) => name.trim())
       .toSorted(),
   ).toEqual([
+    "Ask",
     "AttachableServer",
+    "FallbackOptions",
     "PrepareRequest",
     "Prepared",
     "SchemaOutput",
@@ -40,14 +42,15 @@ test("the public surface is this, and nothing else", async () => {
 });
 
 describe("the built files are neutral", () => {
-  test("they import core and the wire schemas: no SDK, no zod, no built-in module", async () => {
+  test("they import core and the wire schemas, and zod for arguments: no SDK, no built-in module", async () => {
     expect(modulesOf(await built("index.js"))).toEqual([
       "@longjobs/core",
       "@modelcontextprotocol/ext-tasks/core/v2",
+      "zod",
     ]);
   });
 
-  test("their declarations name no type of an SDK", async () => {
+  test("their declarations name no type of an SDK, and none of zod", async () => {
     const declarations = await built("index.d.ts");
     expect(modulesOf(declarations)).toEqual(["@longjobs/core"]);
     expect(declarations).not.toMatch(/\b(?:NodeJS|Buffer|EventEmitter)\b/);

@@ -1,7 +1,7 @@
 import { execFile, spawn } from "node:child_process";
-import { copyFile, mkdtemp, rm, symlink } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -15,14 +15,29 @@ const files = [
   new URL("snippets/client.ts", import.meta.url),
   new URL("snippets/http-server.ts", import.meta.url),
 ];
+const packages = [
+  "@longjobs/store-wal",
+  "@modelcontextprotocol/client",
+  "@modelcontextprotocol/node",
+  "@modelcontextprotocol/server",
+  "zod",
+];
 let folder = "";
 
 /** A folder as the guide's reader has it: the files side by side, and the packages installed. */
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "longjobs-guide-"));
-  await symlink(join(import.meta.dirname, "../../../node_modules"), join(folder, "node_modules"));
+  const root = join(import.meta.dirname, "..");
+  await install("@longjobs/tasks", root);
+  for (const name of packages) await install(name, join(root, "node_modules", name));
   for (const file of files) await copyFile(file, join(folder, basename(file.pathname)));
 });
+
+async function install(name: string, from: string): Promise<void> {
+  const link = join(folder, "node_modules", name);
+  await mkdir(dirname(link), { recursive: true });
+  await symlink(from, link);
+}
 
 afterEach(() => rm(folder, { recursive: true }));
 

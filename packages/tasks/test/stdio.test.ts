@@ -68,7 +68,7 @@ describe("a real process over stdio", () => {
 describe("a client of 2025-11-25 over stdio", () => {
   test("sees the tools, waits for their results, and has no task methods", async () => {
     const { tasks } = startTasks();
-    const tool = gatedTool(tasks, "work");
+    const tool = gatedTool(tasks, "work", { inlineBudgetMs: 0, fallback: "wait" });
     const door = await StdioDoor.serve(tasks);
     await door.initialize();
     const listed = (await door.send("tools/list")).result as { tools?: { name: string }[] };
@@ -104,7 +104,7 @@ describe("a client of 2025-11-25 over stdio", () => {
 
   test("gets an error it can read from a handler that asks in the middle of its work", async () => {
     const { tasks } = startTasks();
-    greeter(tasks);
+    greeter(tasks, "greet", { fallback: "wait" });
     const door = await StdioDoor.serve(tasks);
     await door.initialize({ elicitation: { form: {} } });
     const { result } = await door.send("tools/call", { name: "greet", arguments: {} });
@@ -114,7 +114,7 @@ describe("a client of 2025-11-25 over stdio", () => {
 
 test("a server connected by hand is one of 2025-11-25, whatever its frames claim", async () => {
   const { tasks, store } = startTasks();
-  gatedTool(tasks, "work").gate.open();
+  gatedTool(tasks, "work", { inlineBudgetMs: 0, fallback: "wait" }).gate.open();
   const mcp = new McpServer({ name: "test", version: "1.0.0" });
   tasks.attach(mcp);
   const door = await StdioDoor.connect(mcp);

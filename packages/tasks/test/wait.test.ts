@@ -12,7 +12,7 @@ const withToken = { declare: false, meta: { progressToken: "p1" } };
 describe('fallback "wait": a client without tasks gets the result when the work is done', () => {
   test("as a plain result, however long it takes, and nothing is stored", async () => {
     const { tasks, store } = startTasks();
-    const tool = gatedTool(tasks, "work", { inlineBudgetMs: 0 });
+    const tool = gatedTool(tasks, "work", { inlineBudgetMs: 0, fallback: "wait" });
     const answer = new HttpDoor(tasks).callTool("work", {}, undeclared);
     await expect.poll(() => tool.runs.length).toBe(1);
     await nextTurn();
@@ -23,7 +23,7 @@ describe('fallback "wait": a client without tasks gets the result when the work 
 
   test("progress goes out only with a token, and grows", async () => {
     const { tasks } = startTasks();
-    tasks.taskTool("count", {}, async (_args, task) => {
+    tasks.taskTool("count", { fallback: "wait" }, async (_args, task) => {
       await task.progress("starting");
       await task.progress({ done: 2, total: 9 });
       await task.progress({ done: 1, total: 9 });
@@ -45,7 +45,7 @@ describe('fallback "wait": a client without tasks gets the result when the work 
 
   test("a token that is 0 is a token", async () => {
     const { tasks } = startTasks();
-    tasks.taskTool("count", {}, async (_args, task) => {
+    tasks.taskTool("count", { fallback: "wait" }, async (_args, task) => {
       await task.progress("one");
       return text("done");
     });
@@ -59,7 +59,7 @@ describe('fallback "wait": a client without tasks gets the result when the work 
 
   test("progress that is said right before the result still comes before it, in every round", async () => {
     const { tasks } = startTasks();
-    tasks.taskTool("hasty", {}, (_args, task) => {
+    tasks.taskTool("hasty", { fallback: "wait" }, (_args, task) => {
       void task.progress("last words");
       return text("done");
     });
@@ -74,7 +74,7 @@ describe('fallback "wait": a client without tasks gets the result when the work 
   test("nothing is sent after the answer, though the handler goes on talking", async () => {
     const { tasks } = startTasks();
     const late: Promise<unknown>[] = [];
-    tasks.taskTool("chatty", {}, async (_args, task) => {
+    tasks.taskTool("chatty", { fallback: "wait" }, async (_args, task) => {
       await task.progress("first");
       queueMicrotask(() => late.push(task.progress("in between").catch(() => "refused")));
       setImmediate(() => late.push(task.progress("after the end").catch(() => "refused")));
@@ -103,10 +103,10 @@ describe('fallback "wait": a client without tasks gets the result when the work 
 
   test("a protocol error is a JSON-RPC error, and a thrown one a tool error", async () => {
     const { tasks } = startTasks();
-    tasks.taskTool("fail", {}, () => {
+    tasks.taskTool("fail", { fallback: "wait" }, () => {
       throw Object.assign(new Error("Broken"), { code: -32_000, data: 1 });
     });
-    tasks.taskTool("throw", {}, () => {
+    tasks.taskTool("throw", { fallback: "wait" }, () => {
       throw new Error("Cold");
     });
     const http = new HttpDoor(tasks);
@@ -120,11 +120,13 @@ describe('fallback "wait": a client without tasks gets the result when the work 
 
   test("a task that the handler ended itself is answered with its outcome", async () => {
     const { tasks } = startTasks();
-    tasks.taskTool("complete", {}, (_args, task) =>
+    tasks.taskTool("complete", { fallback: "wait" }, (_args, task) =>
       task.complete({ content: [{ type: "text", text: "mine" }] }),
     );
-    tasks.taskTool("fail", {}, (_args, task) => task.fail({ code: -32_000, message: "mine" }));
-    tasks.taskTool("cancel", {}, (_args, task) => task.cancelled("not needed"));
+    tasks.taskTool("fail", { fallback: "wait" }, (_args, task) =>
+      task.fail({ code: -32_000, message: "mine" }),
+    );
+    tasks.taskTool("cancel", { fallback: "wait" }, (_args, task) => task.cancelled("not needed"));
     const http = new HttpDoor(tasks);
     expect((await http.callTool("complete", {}, undeclared)).content).toEqual(text("mine").content);
     expect(errorOf(await http.send("tools/call", { name: "fail" }, undeclared))).toMatchObject({
@@ -136,7 +138,7 @@ describe('fallback "wait": a client without tasks gets the result when the work 
 
   test("a checkpoint is kept, and the client still waits for the result", async () => {
     const { tasks, store } = startTasks();
-    tasks.taskTool("save", {}, async (_args, task) => {
+    tasks.taskTool("save", { fallback: "wait" }, async (_args, task) => {
       await task.saveCheckpoint(1);
       return text("done");
     });

@@ -10,7 +10,7 @@ const tasks = createTasks({ store });
 
 tasks.taskTool(
   "count",
-  { description: "Counts.", inputSchema: z.object({ to: z.int().min(1) }) },
+  { description: "Counts.", inputSchema: z.object({ to: z.int().min(1) }), fallback: "wait" },
   async ({ to }, task) => {
     for (let done = 1; done <= to; done += 1) {
       await task.progress({ message: "Counting", done, total: to });

@@ -1,7 +1,7 @@
 import type { InputRequest, JsonObject } from "@longjobs/core";
 import { z } from "zod";
 
-import type { Tasks, ToolResult, ToolTask } from "../../src/index.ts";
+import type { TaskToolConfig, Tasks, ToolResult, ToolTask } from "../../src/index.ts";
 import { aborted, gate, type Gate } from "./turns.ts";
 
 /** A result of one text. */
@@ -35,9 +35,7 @@ export interface GatedTool {
 export function gatedTool(
   tasks: Tasks,
   name: string,
-  config: { readonly inlineBudgetMs?: number; readonly taskSupport?: "optional" | "required" } = {
-    inlineBudgetMs: 0,
-  },
+  config: Pick<TaskToolConfig, "fallback" | "inlineBudgetMs" | "taskSupport"> = { inlineBudgetMs: 0 },
 ): GatedTool {
   const tool: GatedTool = { gate: gate(), runs: [] };
   tasks.taskTool(name, config, async (_args, task) => {
@@ -49,20 +47,23 @@ export function gatedTool(
 }
 
 /** Registers a tool that says what it was told to say, at once or as a task. */
-export function echoTool(tasks: Tasks, name = "echo", inlineBudgetMs?: number): void {
-  tasks.taskTool(
-    name,
-    {
-      inputSchema: z.object({ words: z.string() }),
-      ...(inlineBudgetMs === undefined ? {} : { inlineBudgetMs }),
-    },
-    ({ words }) => text(words),
+export function echoTool(
+  tasks: Tasks,
+  name = "echo",
+  config: Pick<TaskToolConfig, "fallback" | "inlineBudgetMs"> = {},
+): void {
+  tasks.taskTool(name, { inputSchema: z.object({ words: z.string() }), ...config }, ({ words }) =>
+    text(words),
   );
 }
 
 /** Registers a tool that asks for a name and greets. */
-export function greeter(tasks: Tasks, name = "greet"): void {
-  tasks.taskTool(name, {}, async (_args, task) => {
+export function greeter(
+  tasks: Tasks,
+  name = "greet",
+  config: Pick<TaskToolConfig, "fallback" | "inlineBudgetMs"> = {},
+): void {
+  tasks.taskTool(name, config, async (_args, task) => {
     const { who } = await task.requestInput({ who: askName });
     return { ...text(`Hello: ${JSON.stringify(who)}`), structuredContent: { who } };
   });

@@ -1,0 +1,29 @@
+import type { TaskTool } from "./tool-config.ts";
+
+/** One entry of a `tools/list` answer, as far as it is read here. */
+export interface ListedTool {
+  readonly name: string;
+  readonly [member: string]: unknown;
+}
+
+/** What the list depends on. */
+export interface ListView {
+  /** True when this very request declares the Tasks extension. */
+  readonly declaresTasks: boolean;
+  readonly taskTools: ReadonlyMap<string, TaskTool>;
+  readonly fallbackNames: ReadonlySet<string>;
+}
+
+/**
+ * The list as the client of this very request needs it. A client with tasks does not see the tools that stand
+ * in for them. Any other client may get a handle instead of a result, so the `outputSchema` of such a tool is not shown: clients
+ * refuse results without the structured content that was announced.
+ */
+export function editToolList(tools: readonly ListedTool[], view: ListView): ListedTool[] {
+  if (view.declaresTasks) return tools.filter(({ name }) => !view.fallbackNames.has(name));
+  return tools.map((tool) => {
+    if (view.taskTools.get(tool.name)?.fallback !== "tools") return tool;
+    const { outputSchema: _hidden, ...shown } = tool;
+    return shown;
+  });
+}
