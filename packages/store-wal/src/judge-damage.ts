@@ -17,7 +17,9 @@ export interface Verdict {
   readonly nobodys: Damage[];
   /** Writes that never ended, and that nobody was told about. */
   readonly ignored: Set<Damage>;
-  /** Tasks with such a write in front of whole frames: a later opening could not tell it from damage. */
+  /** Damaged writes that a later one of their task, or its deletion, replaced: nobody misses them. */
+  readonly superseded: Damage[];
+  /** Tasks with an ignored write in front of whole frames: a later opening could not tell it from damage. */
   readonly unended: {
     readonly taskId: string | undefined;
     readonly idHash: IdHash;
@@ -32,7 +34,7 @@ export interface Verdict {
  * not closed, beyond everything known to be flushed: it was never acknowledged.
  */
 export function judgeDamage(replay: CollectedFrames): { index: TaskIndex; verdict: Verdict } {
-  const verdict: Verdict = { hurt: [], nobodys: [], ignored: new Set(), unended: [] };
+  const verdict: Verdict = { hurt: [], nobodys: [], ignored: new Set(), superseded: [], unended: [] };
   // Tombstones heal as well: the hashes are taken before they go.
   const byHash =
     replay.damages.length === 0
@@ -67,8 +69,13 @@ function judge(
   { replay, index, verdict }: Case,
 ): void {
   const newest = named?.[1];
-  if (isVoid(damage, replay.voids.get(hashKey(idHash)))) return;
-  if (named !== undefined && isHealed(damage, named, replay)) return;
+  if (
+    isVoid(damage, replay.voids.get(hashKey(idHash))) ||
+    (named !== undefined && isHealed(damage, named, replay))
+  ) {
+    verdict.superseded.push(damage);
+    return;
+  }
   if (wasNeverAcknowledged(damage, replay)) {
     verdict.ignored.add(damage);
     const taskId = named !== undefined && index.get(named[0]) === newest ? named[0] : undefined;

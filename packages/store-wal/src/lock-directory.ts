@@ -85,6 +85,46 @@ export async function lockDirectory(files: FileLayer, dir: string, world: LockWo
   throw walErrors.unavailable("lock its directory: others keep taking it", undefined);
 }
 
+/** How a directory that nobody owns was left. */
+export interface FoundOwnership {
+  /** 0 where the directory was never locked. */
+  readonly epoch: number;
+  /** The last owner; absent where the directory was never locked, or its lock is torn. */
+  readonly owner: LockContent | undefined;
+  readonly cleanEnds: readonly CleanEnd[];
+}
+
+/**
+ * Makes sure that nobody owns a directory, and changes nothing: for somebody who only reads. An owner may come
+ * later, so ask {@link isStillFree} after reading.
+ *
+ * @throws LongJobsError `store_locked` with the holder, when somebody alive owns the directory.
+ */
+export async function readOwnership(
+  files: FileLayer,
+  dir: string,
+  world: LockWorld,
+): Promise<FoundOwnership> {
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const epochs = (await files.list(dir)).map(parseLockName).filter((epoch) => epoch !== undefined);
+    const epoch = Math.max(0, ...epochs);
+    if (epoch > 0 && !(await isFree(files, dir, epoch, world))) continue;
+    const content = epoch === 0 ? undefined : await readLock(files, join(dir, lockName(epoch)));
+    const owner = typeof content === "object" ? content : undefined;
+    return { epoch, owner, cleanEnds: await readCleanEnds(files, dir, epochs) };
+  }
+  throw walErrors.unavailable("be read: others keep taking its directory", undefined);
+}
+
+/** Whether nobody has come since, and the last owner has given no sign of life. Never waits for one. */
+export async function isStillFree(files: FileLayer, dir: string, found: FoundOwnership): Promise<boolean> {
+  const epochs = (await files.list(dir)).map(parseLockName).filter((epoch) => epoch !== undefined);
+  if (Math.max(0, ...epochs) !== found.epoch) return false;
+  if (found.owner === undefined) return true;
+  const now = await readLock(files, join(dir, lockName(found.epoch)));
+  return typeof now === "object" && now.counter === found.owner.counter;
+}
+
 /** Whether the lock of an epoch binds nobody any more. @throws LongJobsError `store_locked` when it does. */
 async function isFree(files: FileLayer, dir: string, epoch: number, world: LockWorld): Promise<boolean> {
   const path = join(dir, lockName(epoch));

@@ -5,6 +5,18 @@ import type { RecordReader } from "./read-record.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
 
+/** Where damaged bytes are kept, in the directory of the log. */
+export const QUARANTINE = "quarantine";
+
+/** The file that keeps the bytes of a place. */
+export function quarantineName({
+  segment,
+  offset,
+  bytes,
+}: Pick<BlobRef, "segment" | "offset" | "bytes">): string {
+  return `${segment.name}-${offset}-${bytes}.bytes`;
+}
+
 /** Keeps damaged bytes aside, before compaction can delete them: a person may still save something. */
 export class Quarantine {
   readonly #files: FileLayer;
@@ -14,7 +26,7 @@ export class Quarantine {
   constructor(files: FileLayer, reader: RecordReader, dir: string) {
     this.#files = files;
     this.#reader = reader;
-    this.#dir = join(dir, "quarantine");
+    this.#dir = join(dir, QUARANTINE);
   }
 
   /** Copies the bytes of a place; resolves to the file, or `undefined` when there is nothing to keep. */
@@ -23,7 +35,7 @@ export class Quarantine {
     const first = await this.#reader.readRaw({ segment, offset, bytes: Math.min(bytes, CHUNK_BYTES) });
     if (first.length === 0) return undefined;
     await this.#files.makeDirectory(this.#dir);
-    const path = join(this.#dir, `${segment.name}-${offset}-${bytes}.bytes`);
+    const path = join(this.#dir, quarantineName(place));
     try {
       const file = await this.#files.open(path, "wx+");
       try {
