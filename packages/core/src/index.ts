@@ -19,6 +19,7 @@ export type { Outcome } from "./outcome.ts";
 export { readRequestContext } from "./request-context.ts";
 export type { AuthInfo, RequestContext } from "./request-context.ts";
 export type { TaskHandler } from "./run-handler.ts";
+export { setOwn } from "./set-own.ts";
 export { storeErrors } from "./store-errors.ts";
 export { isExpired } from "./task-expiry.ts";
 export type { TaskAttempt, TaskHandle } from "./task-handle.ts";

@@ -36,6 +36,7 @@ test("the surface is what was decided: a red pin needs a decision and a changese
     "rejectedOutcome",
     "repeatRequest",
     "reportBackgroundError",
+    "setOwn",
     "storeErrors",
     "toDetailedTask",
     "toTaskView",

@@ -1,4 +1,11 @@
-import { LongJobsError, normalizeJson, storeErrors, type TaskPatch, type TaskRecord } from "@longjobs/core";
+import {
+  LongJobsError,
+  normalizeJson,
+  setOwn,
+  storeErrors,
+  type TaskPatch,
+  type TaskRecord,
+} from "@longjobs/core";
 import { LARGE_FIELD_BYTES } from "./frame-format.ts";
 import type { BlobRef } from "./log-segment.ts";
 
@@ -150,9 +157,9 @@ function snapshot(fields: object, maxBytes: number, keepsUndefined: boolean): Re
   const copy: Record<string, unknown> = {};
   for (const name of Object.keys(fields)) {
     const value: unknown = fields[name as never];
-    if (typeof value === "string") copy[name] = value;
-    else if (value !== undefined) copy[name] = normalizeJson(value, name, limits);
-    else if (keepsUndefined) copy[name] = undefined;
+    if (value === undefined && !keepsUndefined) continue;
+    const isWhole = value === undefined || typeof value === "string";
+    setOwn(copy, name, isWhole ? value : normalizeJson(value, name, limits));
   }
   return copy;
 }

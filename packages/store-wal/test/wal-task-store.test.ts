@@ -22,6 +22,23 @@ test("what was acknowledged is there after closing and opening, deep-equal (C1, 
   expect(second.errors).toEqual([]);
 });
 
+test("a field of the name __proto__ is a field like any other, in create() and in update() (C7)", async () => {
+  const dir = tempDir();
+  const named = JSON.parse('{"__proto__":{"status":"completed"}}') as Partial<TaskRecord>;
+  const { store } = await openStore(dir);
+  await store.create({ ...record("a"), ...named });
+  await store.create(record("b"));
+  await store.update("b", named, 1);
+  await store.update("a", { progress: { done: 1 } }, 1);
+  await store.close();
+  const { store: again } = await openStore(dir);
+  for (const taskId of ["a", "b"]) {
+    const found = await again.get(taskId);
+    expect(Object.getOwnPropertyDescriptor(found, "__proto__")?.value).toEqual({ status: "completed" });
+    expect(found).toMatchObject({ status: "working", version: 2 });
+  }
+});
+
 test("every JSON value comes back deep-equal, from memory and from disk (C7)", async () => {
   const dir = tempDir();
   let deep: unknown = "end";
