@@ -177,10 +177,11 @@ test("a log that a process has open is refused, with its holder, and nothing cha
 });
 
 test.each([
-  ["while it is scanned", "holds", 1],
-  ["while it is scanned", "closes", 1],
-  ["while its tasks are read", "holds", 4],
-] as const)("an owner that comes %s, and %s it, is noticed", async (_when, what, atRead) => {
+  ["verify", "while it is scanned", "holds", 1],
+  ["verify", "while it is scanned", "closes", 1],
+  ["inspect", "while it is scanned", "holds", 1],
+  ["verify", "while its tasks are read", "holds", 4],
+] as const)("%s notices an owner that comes %s, and %s it", async (command, _when, what, atRead) => {
   const dir = await writeLog();
   let reads = 0;
   const files = wrappedFiles(async ({ name, path }, run) => {
@@ -191,7 +192,8 @@ test.each([
     }
     return run();
   });
-  const found = await walJson(["verify", dir], { files });
+  // A document that had begun would not parse: nothing is printed of a log that has an owner.
+  const found = await walJson([command, dir], { files });
   expect(reads).toBeGreaterThanOrEqual(atRead);
   expect(found).toMatchObject({ code: 3, error: { code: "store_locked" } });
 });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { DamageReport } from "../src/damage-report.ts";
 import { churn, churnUntil, segmentsIn, small } from "./support/churn.ts";
+import { copyWithoutLocks } from "./support/crash-store.ts";
 import { codeOf, openStore } from "./support/open-store.ts";
 import { bigResult, record } from "./support/records.ts";
 import { withBytes, writeSmallLog, type SmallLog } from "./support/small-log.ts";
@@ -177,6 +178,26 @@ test("a write cut short by a kill is no damage", async () => {
     expect(await verify(dir)).toMatchObject({ code: 0, healthy: true, counts: { unendedWrites: 1 } });
     expect((await runWal(["verify", dir])).printed).toContain("1 write cut short by a crash");
   });
+});
+
+test("a write cut short in front of whole ones is no damage, before an opening and after it", async () => {
+  const root = tempDir();
+  const { store } = await openStore(join(root, "written"));
+  await store.create(record("before"));
+  // Both share a flush that never ended: the disk wrote the second before the first.
+  const hole = record("hole", { result: bigResult(4_000, "h") });
+  await Promise.all([store.create(hole), store.create(record("whole"))]);
+  const dir = join(root, "log");
+  copyWithoutLocks(join(root, "written"), dir);
+  const [name = ""] = segmentsIn(dir);
+  const bytes = readFileSync(join(dir, name));
+  const at = Math.ceil(bytes.indexOf("hhhh") / 512) * 512;
+  writeFileSync(join(dir, name), bytes.fill(0, at, at + 1_024));
+  expect(await verify(dir)).toMatchObject({ code: 0, damage: [], counts: { tasks: 2, unendedWrites: 1 } });
+  const { store: healed, errors } = await openStore(dir);
+  await healed.close();
+  expect(errors).toEqual([]);
+  expect(await verify(dir)).toMatchObject({ code: 0, damage: [], counts: { tasks: 2, unendedWrites: 0 } });
 });
 
 test("verify says nothing about payloads, damaged or not", async () => {
