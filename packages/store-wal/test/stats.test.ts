@@ -37,6 +37,18 @@ test("writes that share a flush are counted together, and what they supersede is
   expect(again.stats()).toMatchObject({ tasks: 4, liveBytes, garbageBytes, flushes: 0, records: 0 });
 });
 
+test("stats() has what a monitor asks for", async () => {
+  const { store } = await openStore(tempDir());
+  await Promise.all(["a", "b"].map((taskId) => store.create(record(taskId))));
+  // #region stats
+  const { tasks, liveBytes, garbageBytes, segments } = store.stats(); // the log at this moment
+  const { flushes, records, recordsPerFlush, lastCompaction } = store.stats(); // since it was opened
+  // #endregion
+  expect([tasks, garbageBytes, segments]).toEqual([2, 0, 1]);
+  expect(liveBytes).toBeGreaterThan(500);
+  expect([flushes, records, recordsPerFlush, lastCompaction]).toEqual([1, 2, 2, null]);
+});
+
 test("a write that failed is not counted", async () => {
   let isBroken = false;
   const files = wrappedFiles(async ({ name, path }, run) => {
