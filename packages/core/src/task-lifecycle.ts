@@ -32,12 +32,15 @@ export interface UpdateTaskOptions extends ScopedCall {
   readonly malformedKeys?: readonly string[];
 }
 
+/** A task as a caller has seen it. With `statusMessage` progress within the same millisecond is a change too. */
+type SeenTask = Pick<TaskView, "lastUpdatedAt" | "status"> & { readonly statusMessage?: string | undefined };
+
 /** Options of {@link TaskLifecycle.waitForChange}. */
 export interface WaitForChangeOptions extends ScopedCall {
   /** How long to wait at most, in milliseconds. @default 30_000 */
   readonly timeoutMs?: number;
   /** What the caller has seen last, so that no change before the call is missed. @default the state now */
-  readonly seen?: Pick<TaskView, "lastUpdatedAt" | "status">;
+  readonly seen?: SeenTask;
   /** Ends the wait, not the task. */
   readonly signal?: AbortSignal;
 }
@@ -378,9 +381,7 @@ function shownId(taskId: unknown): string {
 
 const timedOut: unique symbol = Symbol("timed out");
 
-function differs(
-  task: Pick<TaskView, "lastUpdatedAt" | "status">,
-  seen: Pick<TaskView, "lastUpdatedAt" | "status">,
-): boolean {
+function differs(task: SeenTask, seen: SeenTask): boolean {
+  if (Object.hasOwn(seen, "statusMessage") && task.statusMessage !== seen.statusMessage) return true;
   return task.lastUpdatedAt !== seen.lastUpdatedAt || task.status !== seen.status;
 }

@@ -2,6 +2,7 @@ import { faultyTaskStore } from "@longjobs/conformance";
 import { describe, expect, test, vi } from "vitest";
 
 import { MemoryTaskStore, TaskWatchers, type DetailedTask } from "../src/index.ts";
+import { startClock } from "./support/clock.ts";
 import { startEngine, takeErrors } from "./support/engine.ts";
 import { codeOf, errorOf } from "./support/errors.ts";
 import { fiveMethods } from "./support/five-methods.ts";
@@ -26,6 +27,19 @@ describe("waitForChange (P69, engine part)", () => {
     const ended = await lifecycle.getTask(taskId);
     expect(await lifecycle.waitForChange(taskId, { seen: ended })).toEqual(ended);
     expect(await lifecycle.waitForChange(taskId)).toEqual(ended);
+  });
+
+  test("progress within the millisecond of what the caller has seen is a change, where it says what it read", async () => {
+    const { now } = startClock();
+    const { lifecycle } = startEngine({ now, store: new MemoryTaskStore({ now }) });
+    const task = await lifecycle.createTask();
+    const seen = { ...task, statusMessage: task.statusMessage };
+    await lifecycle.handle(task.taskId).progress("first");
+    const first = await lifecycle.waitForChange(task.taskId, { seen, timeoutMs: 60_000 });
+    expect(first).toMatchObject({ statusMessage: "first", lastUpdatedAt: task.lastUpdatedAt });
+    const waiting = lifecycle.waitForChange(task.taskId, { seen: first, timeoutMs: 60_000 });
+    await lifecycle.handle(task.taskId).progress("second");
+    expect(await waiting).toMatchObject({ statusMessage: "second", lastUpdatedAt: task.lastUpdatedAt });
   });
 
   test("returns the unchanged task when the time is up, and leaves nothing behind", async () => {

@@ -103,7 +103,7 @@ export function createTasks(options: TasksOptions): Tasks {
       serveToolCall(tool, args, call, serveContext),
     useValidator: (validator: Parameters<AnswerValidator["use"]>[0]) => answers.use(validator),
   };
-  return new AttachedTasks(lifecycle, (server) => attachV2(server, seam));
+  return new AttachedTasks(lifecycle, Object.values(fallback.names), (server) => attachV2(server, seam));
 }
 
 function assertSecret(secret: unknown): void {
@@ -116,17 +116,27 @@ type RegisterTool = (tool: TaskTool) => void;
 
 class AttachedTasks implements Tasks {
   readonly lifecycle: TaskLifecycle;
+  readonly #reservedNames: readonly string[];
   readonly #attachTo: (server: AttachableServer) => RegisterTool;
   readonly #tools = new Map<string, TaskTool>();
   readonly #servers = new LiveServers();
 
-  constructor(lifecycle: TaskLifecycle, attachTo: (server: AttachableServer) => RegisterTool) {
+  constructor(
+    lifecycle: TaskLifecycle,
+    reservedNames: readonly string[],
+    attachTo: (server: AttachableServer) => RegisterTool,
+  ) {
     this.lifecycle = lifecycle;
+    this.#reservedNames = reservedNames;
     this.#attachTo = attachTo;
   }
 
   taskTool(name: string, config: AnyToolConfig, handler: ToolHandler<never>): void {
     if (this.#tools.has(name)) throw new Error(`The task tool ${name} is registered already.`);
+    if (this.#reservedNames.includes(name))
+      throw new Error(
+        `${name} is the name of a tool of longjobs; change one of them, or fallbackTools.prefix.`,
+      );
     const tool = resolveTaskTool(name, config, handler);
     for (const register of this.#servers.all()) register(tool);
     this.#tools.set(name, tool);

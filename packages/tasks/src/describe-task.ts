@@ -1,5 +1,9 @@
 import type { DetailedTask, InputRequest, JsonObject, JsonValue, TaskProgress } from "@longjobs/core";
+import { exampleAnswer, questionLine, toQuestion } from "./describe-question.ts";
 import type { ResolvedFallbackOptions } from "./fallback-options.ts";
+
+/** Of what a handler says in a reply that a model may read many times; a whole reply stays below 600 characters. */
+const maxSaid = 80;
 
 /** A tool result for a model that does not know of tasks: text that says what to do next, and the same as data. */
 export type TaskReply = JsonObject & { readonly content: JsonValue; readonly structuredContent: JsonObject };
@@ -16,24 +20,25 @@ export function describeTask(
   lead = "",
 ): TaskReply {
   const { taskId, status } = task;
+  const { statusMessage } = task;
   const base = {
     taskId,
     status,
-    ...(task.statusMessage === undefined ? {} : { statusMessage: task.statusMessage }),
+    ...(statusMessage === undefined ? {} : { statusMessage: cut(statusMessage, maxSaid) }),
   };
   switch (task.status) {
     case "working":
       return reply(lead + workingText(task, options), {
         ...base,
-        ...(progress === undefined ? {} : { progress: { ...progress } }),
+        ...countsOf(progress),
       });
     case "input_required":
-      return reply(lead + questionText(task.taskId, task.inputRequests, options), {
+      return reply(lead + describeQuestions(task.taskId, task.inputRequests, options), {
         ...base,
         questions: Object.entries(task.inputRequests).map(([key, request]) => toQuestion(key, request)),
       });
     case "completed":
-      return completedReply(task.result, base);
+      return completedReply(taskId, task.result, base);
     case "failed":
       return failedReply(task, base);
     case "cancelled":
@@ -59,8 +64,15 @@ export function errorReply(error: JsonObject): JsonObject {
   };
 }
 
+/** The counts alone: the message is in `statusMessage` already. */
+function countsOf(progress: TaskProgress | undefined): JsonObject {
+  if (progress === undefined || (progress.done === undefined && progress.total === undefined)) return {};
+  const { message: _said, ...counts } = progress;
+  return { progress: counts };
+}
+
 function workingText(task: DetailedTask, options: ResolvedFallbackOptions): string {
-  const said = task.statusMessage === undefined ? "" : ` It says: "${cut(task.statusMessage, 200)}".`;
+  const said = task.statusMessage === undefined ? "" : ` It says: "${cut(task.statusMessage, maxSaid)}".`;
   return `Task ${task.taskId} is still working.${said} It is NOT finished. ${waitText(task.taskId, options)}`;
 }
 
@@ -68,69 +80,42 @@ function waitText(taskId: string, { names, maxWaitSeconds }: ResolvedFallbackOpt
   return `Call ${names.get} with ${JSON.stringify({ taskId, waitSeconds: maxWaitSeconds })} to wait for the result.`;
 }
 
-function questionText(
+/** What is asked, and how a model answers it. */
+export function describeQuestions(
   taskId: string,
   requests: { readonly [key: string]: InputRequest },
   { names }: ResolvedFallbackOptions,
 ): string {
   const entries = Object.entries(requests);
-  const lines = entries.map(([key, request]) => {
-    const { prompt, choices } = toQuestion(key, request);
-    const allowed =
-      choices === undefined
-        ? ""
-        : ` Allowed answers: ${choices.map((choice) => JSON.stringify(choice)).join(", ")}.`;
-    return `- ${entries.length === 1 ? "" : `${key}: `}${prompt}${allowed}`;
-  });
-  const example =
-    entries.length === 1
-      ? { taskId, response: "…" }
-      : { taskId, answers: Object.fromEntries(entries.map(([key]) => [key, "…"])) };
+  const [first] = entries;
+  const single = entries.length === 1 && first !== undefined;
+  const lines = entries.map(([key, request]) => `- ${single ? "" : `${key}: `}${questionLine(request)}`);
+  const example = single
+    ? { taskId, response: exampleAnswer(first[1]) }
+    : { taskId, answers: Object.fromEntries(entries.map(([key, request]) => [key, exampleAnswer(request)])) };
   return (
-    `Task ${taskId} waits for ${entries.length === 1 ? "an answer" : "answers"}, and goes on only then:\n${lines.join("\n")}\n` +
-    `Answer with ${names.respond} ${JSON.stringify(example)}.`
+    `Task ${taskId} waits for ${single ? "an answer" : "answers"}, and goes on only then:\n${lines.join("\n")}\n` +
+    `Answer with ${names.respond} ${JSON.stringify(example)}. ` +
+    'If the user does not want to answer, pass "action":"decline" instead.'
   );
 }
 
-/** A question as a model sees it. */
-interface Question extends JsonObject {
-  readonly key: string;
-  readonly prompt: string;
-}
-
-function toQuestion(key: string, request: InputRequest): Question & { readonly choices?: readonly string[] } {
-  const { message, requestedSchema, url } = (request.params ?? {}) as {
-    message?: string;
-    requestedSchema?: JsonObject;
-    url?: string;
-  };
-  const choices = singleChoices(requestedSchema);
-  const prompt = `${message ?? request.method}${url === undefined ? "" : ` Open ${url} and say when it is done.`}`;
-  return {
-    key,
-    prompt,
-    ...(choices === undefined ? {} : { choices }),
-    ...(requestedSchema === undefined || choices !== undefined ? {} : { schema: requestedSchema }),
-  };
-}
-
-/** The choices of a form with one field, as `ask` makes them. */
-function singleChoices(schema: JsonObject | undefined): readonly string[] | undefined {
-  const fields = Object.values((schema?.["properties"] ?? {}) as JsonObject) as {
-    enum?: readonly string[];
-  }[];
-  return fields.length === 1 ? fields[0]?.enum : undefined;
-}
-
 /** The tool's own content, as a synchronous call would have given it. */
-function completedReply(result: JsonObject, base: JsonObject): TaskReply {
-  const { content = [], structuredContent, isError, _meta } = result;
+function completedReply(taskId: string, result: JsonObject, base: JsonObject): TaskReply {
+  const { content, structuredContent, isError, _meta } = result;
   return {
-    content,
+    content: Array.isArray(content) && content.length > 0 ? content : [bareText(taskId, structuredContent)],
     structuredContent: { ...base, ...(structuredContent === undefined ? {} : { result: structuredContent }) },
     ...(isError === undefined ? {} : { isError }),
     ...(_meta === undefined ? {} : { _meta }),
   };
+}
+
+/** Many hosts show a model the text alone: without any it could not tell that the work is done. */
+function bareText(taskId: string, structuredContent: JsonValue | undefined): JsonObject {
+  const result =
+    structuredContent === undefined ? "It has no result to show." : JSON.stringify(structuredContent);
+  return { type: "text", text: `Task ${taskId} is completed. ${result}` };
 }
 
 function failedReply(

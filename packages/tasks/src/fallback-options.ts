@@ -17,20 +17,39 @@ export interface ResolvedFallbackOptions {
 
 /** Checks the options, once. @throws TypeError, RangeError */
 export function resolveFallbackOptions(options: FallbackOptions = {}): ResolvedFallbackOptions {
-  const { prefix = "durable_task", maxWaitSeconds = 25 } = options;
+  assertObject("fallbackTools", options);
+  const { prefix = "durable_task", maxWaitSeconds = 25, descriptions = {} } = options;
   if (typeof prefix !== "string" || !/^\w{1,40}$/.test(prefix)) {
-    throw new TypeError("prefix must be 1 to 40 letters, digits and underscores.");
+    throw new TypeError("fallbackTools.prefix must be 1 to 40 letters, digits and underscores.");
   }
-  if (typeof maxWaitSeconds !== "number") throw new TypeError("maxWaitSeconds must be a number of seconds.");
+  if (typeof maxWaitSeconds !== "number")
+    throw new TypeError("fallbackTools.maxWaitSeconds must be a number of seconds.");
   if (!(maxWaitSeconds >= 1 && maxWaitSeconds <= 3_600)) {
-    throw new RangeError("maxWaitSeconds must be between 1 and 3600.");
+    throw new RangeError("fallbackTools.maxWaitSeconds must be between 1 and 3600.");
   }
+  assertObject("fallbackTools.descriptions", descriptions);
   const names = { get: `${prefix}_get`, respond: `${prefix}_respond`, cancel: `${prefix}_cancel` };
   return {
     names,
     maxWaitSeconds,
-    descriptions: { ...texts(names, maxWaitSeconds), ...options.descriptions },
+    descriptions: withTexts(texts(names, maxWaitSeconds), descriptions),
   };
+}
+
+function withTexts(
+  own: ResolvedFallbackOptions["descriptions"],
+  given: NonNullable<FallbackOptions["descriptions"]>,
+): ResolvedFallbackOptions["descriptions"] {
+  const text = (tool: "get" | "respond" | "cancel"): string => {
+    const chosen: unknown = given[tool] ?? own[tool];
+    if (typeof chosen === "string" && chosen !== "") return chosen;
+    throw new TypeError(`fallbackTools.descriptions.${tool} must be a text.`);
+  };
+  return { get: text("get"), respond: text("respond"), cancel: text("cancel") };
+}
+
+function assertObject(option: string, value: unknown): void {
+  if (typeof value !== "object" || value === null) throw new TypeError(`${option} must be an object.`);
 }
 
 /** Short: they stand in the context of every conversation. Together under 1,200 characters. */

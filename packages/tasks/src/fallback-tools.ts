@@ -1,4 +1,4 @@
-import { isLongJobsError, LongJobsError } from "@longjobs/core";
+import { isLongJobsError, jsonEquals, LongJobsError } from "@longjobs/core";
 import type {
   DetailedTask,
   InputRequest,
@@ -7,6 +7,7 @@ import type {
   RequestContext,
   TaskLifecycle,
   TaskProgress,
+  WaitForChangeOptions,
 } from "@longjobs/core";
 import { z } from "zod";
 import { describeTask, errorReply } from "./describe-task.ts";
@@ -54,7 +55,13 @@ export interface FallbackContext {
 }
 
 const taskId = z.string().describe("The id of the task.");
-const anyAnswer = z.union([z.string(), z.number(), z.boolean(), z.looseObject({})]);
+const anyAnswer = z.union([
+  z.string(),
+  z.number(),
+  z.boolean(),
+  z.array(z.string()),
+  z.record(z.string(), z.unknown()),
+]);
 
 /** What all three tools answer with. */
 const replySchema = z.looseObject({
@@ -79,17 +86,17 @@ export function createFallbackTools(context: FallbackContext): readonly Fallback
   const { names, descriptions } = context.options;
   const tool = (
     name: string,
-    words: { readonly title: string; readonly description: string; readonly readOnly: boolean },
+    words: Pick<FallbackTool["config"], "title" | "description">,
+    hints: { readonly readOnlyHint: boolean; readonly destructiveHint: boolean },
     inputSchema: StandardSchema,
     serve: (args: never, call: FallbackCall, scope: string | undefined) => Promise<JsonObject>,
   ): FallbackTool => ({
     name,
     config: {
-      title: words.title,
-      description: words.description,
+      ...words,
       inputSchema,
       outputSchema: replySchema,
-      annotations: { readOnlyHint: words.readOnly, idempotentHint: true, destructiveHint: false },
+      annotations: { ...hints, idempotentHint: true },
     },
     serve: (args, call) =>
       serveRepairably(call, context, async () =>
@@ -99,7 +106,8 @@ export function createFallbackTools(context: FallbackContext): readonly Fallback
   return [
     tool(
       names.get,
-      { title: "Get a task", description: descriptions.get, readOnly: true },
+      { title: "Get a task", description: descriptions.get },
+      { readOnlyHint: true, destructiveHint: false },
       z.object({
         taskId,
         waitSeconds: z.number().min(0).optional().describe("Seconds to wait for a change."),
@@ -108,7 +116,8 @@ export function createFallbackTools(context: FallbackContext): readonly Fallback
     ),
     tool(
       names.respond,
-      { title: "Answer a task", description: descriptions.respond, readOnly: false },
+      { title: "Answer a task", description: descriptions.respond },
+      { readOnlyHint: false, destructiveHint: false },
       z.object({
         taskId,
         response: anyAnswer.optional().describe("The answer to the one open question."),
@@ -122,12 +131,13 @@ export function createFallbackTools(context: FallbackContext): readonly Fallback
     ),
     tool(
       names.cancel,
-      { title: "Cancel a task", description: descriptions.cancel, readOnly: false },
+      { title: "Cancel a task", description: descriptions.cancel },
+      { readOnlyHint: false, destructiveHint: true },
       z.object({ taskId }),
       async (args: { readonly taskId: string }, _call, scope) => {
         await context.lifecycle.cancelTask(args.taskId, { scope });
         const task = await context.lifecycle.getTask(args.taskId, { scope });
-        return describe(task, scope, context, "The task was asked to stop. ");
+        return describe(task, scope, context, "The task was asked to stop, and stops when it can. ");
       },
     ),
   ];
@@ -151,21 +161,44 @@ async function getTask(
   const { lifecycle, options } = context;
   const untilMs = performance.now() + Math.min(waitSeconds, options.maxWaitSeconds) * 1_000;
   let task = await lifecycle.getTask(id, { scope });
+  let told: JsonValue | undefined;
   for (
     let leftMs = untilMs - performance.now();
     task.status === "working" && leftMs > 0;
     leftMs = untilMs - performance.now()
   ) {
-    const progress = await lifecycle.getProgress(id, { scope });
-    if (progress !== undefined) call.sendProgress?.(progress);
-    task = await lifecycle.waitForChange(id, {
-      scope,
-      timeoutMs: Math.ceil(leftMs),
-      signal: call.signal,
-      seen: task,
-    });
+    if (call.sendProgress !== undefined) {
+      const progress = await lifecycle.getProgress(id, { scope });
+      // The record changes for other reasons too; what was said before is not said again.
+      if (progress !== undefined && !jsonEquals({ ...progress }, told)) call.sendProgress(progress);
+      told = progress === undefined ? undefined : { ...progress };
+    }
+    task = await waitForChange(
+      id,
+      {
+        scope,
+        timeoutMs: Math.ceil(leftMs),
+        signal: call.signal,
+        seen: { ...task, statusMessage: task.statusMessage },
+      },
+      context,
+    );
   }
   return describe(task, scope, context);
+}
+
+/** @throws `shutdown`, retryable, when this server closes in the meantime: the task is kept. */
+async function waitForChange(
+  id: string,
+  options: WaitForChangeOptions,
+  { lifecycle }: FallbackContext,
+): Promise<DetailedTask> {
+  try {
+    return await lifecycle.waitForChange(id, options);
+  } catch (error) {
+    if (!isLongJobsError(error, "store_closed")) throw error;
+    throw new LongJobsError("shutdown", "This server is shutting down.", { retryable: true, cause: error });
+  }
 }
 
 interface RespondArguments {
@@ -193,7 +226,7 @@ async function respond(
   );
   const taken = await lifecycle.updateTask(id, responses, { scope });
   const late = Object.keys(responses).filter((key) => !taken.includes(key));
-  if (late.length > 0) throw tooLate(late);
+  if (late.length > 0) throw tooLate(late, taken);
   return describe(await lifecycle.getTask(id, { scope }), scope, context, "The answer was taken. ");
 }
 
@@ -208,7 +241,9 @@ function pickAnswers(
   }: Pick<RespondArguments, "response" | "answers"> & { readonly action: AnswerAction },
 ): readonly Given[] {
   const open = Object.entries(requests);
-  if (answers !== undefined) {
+  if (answers !== undefined && Object.keys(answers).length > 0) {
+    if (response !== undefined)
+      throw invalid("Both response and answers were given.", "Pass one of the two.", "response");
     return Object.entries(answers).map(([key, answer]) => {
       const request = Object.hasOwn(requests, key) ? requests[key] : undefined;
       if (request === undefined)
@@ -266,11 +301,12 @@ function noQuestion({ status }: DetailedTask): LongJobsError {
   });
 }
 
-function tooLate(keys: readonly string[]): LongJobsError {
+function tooLate(keys: readonly string[], taken: readonly string[]): LongJobsError {
+  const others = taken.length === 0 ? "" : ` The answers to ${taken.join(", ")} were taken.`;
   return new LongJobsError(
     "invalid_input_response",
-    `Somebody answered ${keys.join(", ")} first, or the question was withdrawn; this answer was not used.`,
-    { recoveryHint: "Get the task to see what it is doing." },
+    `Somebody answered ${keys.join(", ")} first, or the question was withdrawn; this answer was not used.${others}`,
+    { recoveryHint: "Get the task to see what it is doing.", partial: { taken } },
   );
 }
 
@@ -296,9 +332,17 @@ async function serveRepairably(
   } catch (error) {
     // The client ended the call: nobody is told anything, and nothing is wrong.
     if (signal.aborted) throw jsonRpcError(rpcCode.internalError, "The call was cancelled.");
-    const told = tellError(error) as Error & { readonly data?: JsonValue };
-    const repairable = isLongJobsError(error) && told.data !== undefined ? told.data : undefined;
-    if (repairable === undefined) throw told;
-    return errorReply({ ...(repairable as JsonObject), message: told.message });
+    const told = tellError(error) as Error & { readonly data?: JsonObject };
+    if (!isLongJobsError(error) || told.data === undefined) throw told;
+    return errorReply({ recoveryHint: hintFor(error), ...told.data, message: told.message });
   }
+}
+
+/** What to do about an error that brings no hint of its own. */
+function hintFor(error: LongJobsError): string {
+  if (error.code === "unknown_task")
+    return "Check the taskId. If it is right the task is gone: call the tool that started it again.";
+  return error.retryable
+    ? "Call this tool again in a moment."
+    : "Tell the user; calling again will not help.";
 }

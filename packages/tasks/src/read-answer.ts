@@ -5,6 +5,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from "@longjobs/core";
+import { formFields, type Choice, type FormField } from "./form-fields.ts";
 
 /** How a model says that a question is not answered. */
 export type AnswerAction = "accept" | "decline" | "cancel";
@@ -23,49 +24,56 @@ export function readAnswer(request: InputRequest, answer: JsonValue, action: Ans
   }
   if (action !== "accept") return { action };
   if (request.params?.["mode"] === "url") return { action };
-  if (isObject(answer)) return { action, content: answer };
-  const fields = Object.entries(fieldsOf(request));
-  const [name, field] = fields[0] ?? [];
-  if (fields.length !== 1 || name === undefined) {
-    const names = fields.map(([key]) => key).join(", ");
+  const fields = formFields(request);
+  if (isObject(answer)) return { action, content: readFields(fields, answer) };
+  const [only, ...more] = fields;
+  if (only === undefined || more.length > 0) {
+    const names = fields.map(({ name }) => name).join(", ");
     throw new LongJobsError("invalid_input_response", `The answer needs these fields: ${names}.`, {
       recoveryHint: `Answer with an object that has: ${names}.`,
     });
   }
-  return { action, content: { [name]: toFieldValue(answer, field) } };
+  return { action, content: { [only.name]: readField(only, answer) } };
+}
+
+function readFields(fields: readonly FormField[], answer: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(answer).map(([name, value]) => {
+      const field = fields.find((candidate) => candidate.name === name);
+      return [name, field === undefined ? value : readField(field, value)];
+    }),
+  );
 }
 
 /** Models like to write everything as text: what the field wants is taken from it where it is plain. */
-function toFieldValue(answer: JsonValue, field: JsonObject | undefined): JsonValue {
+function readField({ type, choices, many }: FormField, answer: JsonValue): JsonValue {
+  if (many) {
+    const given = Array.isArray(answer) ? (answer as readonly JsonValue[]) : [answer];
+    return given.map((value) => (typeof value === "string" ? nearestChoice(value, choices) : value));
+  }
   if (typeof answer !== "string") return answer;
   const text = answer.trim();
-  const { type, enum: choices } = field ?? {};
-  switch (typeof type === "string" ? type : "") {
+  switch (type) {
     case "number":
     case "integer":
       return text !== "" && Number.isFinite(Number(text)) ? Number(text) : answer;
     case "boolean":
       if (/^(true|yes)$/i.test(text)) return true;
       return /^(false|no)$/i.test(text) ? false : answer;
-    case "string":
-      return nearestChoice(answer, choices);
     default:
-      return answer;
+      return nearestChoice(answer, choices);
   }
 }
 
-/** A choice in other case or with blanks around it is the choice. */
-function nearestChoice(answer: string, choices: JsonValue | undefined): string {
-  if (!Array.isArray(choices)) return answer;
-  const plain = (text: unknown): string => String(text).trim().toLowerCase();
-  const found: unknown =
-    choices.find((choice) => choice === answer) ?? choices.find((choice) => plain(choice) === plain(answer));
-  return typeof found === "string" ? found : answer;
-}
-
-function fieldsOf(request: InputRequest): { readonly [name: string]: JsonObject } {
-  const schema = request.params?.["requestedSchema"] as JsonObject | undefined;
-  return (schema?.["properties"] ?? {}) as { readonly [name: string]: JsonObject };
+/** A choice in other case or with blanks around it is the choice, and so is the title that people see of it. */
+function nearestChoice(answer: string, choices: readonly Choice[]): string {
+  const plain = (text: string): string => text.trim().toLowerCase();
+  const wanted = plain(answer);
+  const found =
+    choices.find(({ value }) => value === answer) ??
+    choices.find(({ value }) => plain(value) === wanted) ??
+    choices.find(({ title }) => plain(title) === wanted);
+  return found?.value ?? answer;
 }
 
 function isObject(value: JsonValue): value is JsonObject {

@@ -137,7 +137,7 @@ export function attachV2(server: McpServerV2, context: SeamContext): (tool: Task
   return (tool) => {
     registerTaskTool(mcp, tool, context);
     taskTools.set(tool.name, tool);
-    if (tool.fallback !== "tools" || hasFallbackTools) return;
+    if (tool.fallback !== "tools" || tool.taskSupport === "required" || hasFallbackTools) return;
     for (const fallbackTool of context.fallbackTools) registerFallbackTool(mcp, fallbackTool, context);
     hasFallbackTools = true;
   };
@@ -247,7 +247,7 @@ function toCallbackResult(served: Exclude<Served, { kind: "task" }>): object {
 }
 
 function registerFallbackTool(mcp: V2Internals, tool: FallbackTool, context: SeamContext): void {
-  mcp.registerTool(tool.name, tool.config, async (args, given) => {
+  const serve = async (args: unknown, given: unknown): Promise<unknown> => {
     const ctx = given as V2Context;
     const { mcpReq } = ctx;
     const sendProgress = progressSender(mcpReq._meta?.progressToken, (notification) =>
@@ -264,7 +264,16 @@ function registerFallbackTool(mcp: V2Internals, tool: FallbackTool, context: Sea
       if (slot !== undefined) slot.error = context.tellError(error);
       throw error;
     }
-  });
+  };
+  try {
+    mcp.registerTool(tool.name, tool.config, serve);
+  } catch (cause) {
+    throw new Error(
+      `The tool ${tool.name} of longjobs cannot be registered; if the server has a tool of that name, ` +
+        "choose another prefix: createTasks({ fallbackTools: { prefix } }).",
+      { cause },
+    );
+  }
 }
 
 function toToolCall(

@@ -1,3 +1,5 @@
+import { vi } from "vitest";
+
 /** A promise with its resolver: for code that must wait until the test says so. */
 export interface Gate {
   readonly opened: Promise<void>;
@@ -25,5 +27,34 @@ export function aborted(signal: AbortSignal): Promise<never> {
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
+  });
+}
+
+/** Moves the fake clock in steps until a promise settles, and gives how far it went, in milliseconds. */
+export async function elapse(
+  promise: Promise<unknown>,
+  stepMs: number,
+  onStep: () => void = () => undefined,
+): Promise<number> {
+  const state = { settled: false };
+  const settle = (): void => {
+    state.settled = true;
+  };
+  promise.then(settle, settle);
+  let passedMs = 0;
+  while (!state.settled) {
+    if (passedMs > 3_600_000) throw new Error("Nothing happened in an hour.");
+    await vi.advanceTimersByTimeAsync(stepMs);
+    await nextTurn();
+    passedMs += stepMs;
+    onStep();
+  }
+  return passedMs;
+}
+
+/** Stops the clocks that a wait goes by; time then passes with `elapse` alone. */
+export function stopClocks(): void {
+  vi.useFakeTimers({
+    toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance"],
   });
 }
