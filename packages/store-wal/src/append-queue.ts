@@ -1,5 +1,6 @@
 import { draftBytes, type FrameDraft } from "./encode-frame.ts";
 import { isNoSpace, ShortWriteError, type FileLayer } from "./file-layer.ts";
+import type { LogSegment } from "./log-segment.ts";
 import { AppendFailure, TakenOverError, type LogWriter, type PlacedFrame } from "./log-writer.ts";
 import type { ReserveFile } from "./reserve-file.ts";
 import { walErrors } from "./wal-errors.ts";
@@ -27,6 +28,8 @@ export interface AppendQueueParts {
   readonly files: FileLayer;
   readonly dir: string;
   readonly reserve: ReserveFile | undefined;
+  /** After each good batch, before it is acknowledged. */
+  readonly onWritten: (segment: LogSegment) => void;
   /** After each batch, good or bad. */
   readonly onSettled: () => void;
   readonly onTakenOver: () => void;
@@ -109,6 +112,7 @@ export class AppendQueue {
     const asked = this.#rotations;
     this.#rotations = [];
     try {
+      if (this.#stopped !== undefined) throw this.#stopped;
       await this.#parts.writer.beginSegment();
       for (const { resolve } of asked) resolve();
     } catch (error) {
@@ -149,6 +153,7 @@ export class AppendQueue {
     }
     this.#flushes += 1;
     this.#records += placed.length;
+    if (placed[0] !== undefined) this.#parts.onWritten(placed[0].segment);
     // Durable first, visible second, acknowledged third.
     for (const [index, request] of admitted.entries()) {
       const frame = placed[index];

@@ -1,5 +1,4 @@
-import { flushDirectory, type FileLayer } from "./file-layer.ts";
-import { LogSegment, segmentKey } from "./log-segment.ts";
+import { type LogSegment, segmentKey } from "./log-segment.ts";
 import type { LogWriter } from "./log-writer.ts";
 import { moveSegment } from "./move-segment.ts";
 import { pickSegment } from "./pick-segment.ts";
@@ -7,12 +6,11 @@ import type { RecordReader } from "./read-record.ts";
 import type { RelocateFrames } from "./relocate-frames.ts";
 import type { SegmentFiles } from "./segment-files.ts";
 import type { TaskIndex } from "./task-index.ts";
+import type { UnflushedSegments } from "./unflushed-segments.ts";
 import { walErrors } from "./wal-errors.ts";
 import type { LastCompaction } from "./wal-stats.ts";
 
 export interface CompactorParts {
-  readonly files: FileLayer;
-  readonly dir: string;
   readonly floorBytes: number;
   readonly segments: Map<number, LogSegment>;
   readonly open: SegmentFiles;
@@ -20,6 +18,7 @@ export interface CompactorParts {
   readonly writer: LogWriter;
   readonly reader: RecordReader;
   readonly relocate: RelocateFrames;
+  readonly unflushed: UnflushedSegments;
   readonly now: () => number;
   /** Goes on in a new file. */
   rotate(): Promise<void>;
@@ -52,22 +51,15 @@ export class Compactor {
   /** Starts a run in the background when there is enough to gain. Cheap: called after every batch. */
   consider(): void {
     if (this.#running !== undefined || this.#isStopped || !this.#isDue()) return;
-    this.#running = this.#run()
-      .catch((error: unknown) => this.#parts.onError(walErrors.unavailable("compact", error)))
-      .finally(() => {
-        this.#leftoverBytes = this.#sizes().garbage;
-        this.#running = undefined;
-      });
+    this.#running = this.#run().finally(() => {
+      this.#leftoverBytes = this.#sizes().garbage;
+      this.#running = undefined;
+    });
   }
 
   /** Ends after the slice at hand. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    await this.#running;
-  }
-
-  /** Resolves when no run is under way. */
-  async whenIdle(): Promise<void> {
     await this.#running;
   }
 
@@ -90,7 +82,8 @@ export class Compactor {
   }
 
   async #run(): Promise<void> {
-    const tried = new Set<LogSegment>();
+    // Damage that only a hash names stays where it is until its life ends: nothing could stand for it elsewhere.
+    const tried = new Set(this.#parts.index.unnamed().map(([, { segment }]) => segment));
     const startedMs = performance.now();
     let deletedSegments = 0;
     let freedBytes = 0;
@@ -101,9 +94,14 @@ export class Compactor {
       const victim = pickSegment([...segments.values()], tried, writer, floorBytes);
       if (victim === undefined) return;
       tried.add(victim);
-      if (victim === writer.active) await this.#parts.rotate();
       const { garbageBytes } = victim;
-      await this.#compact(victim);
+      try {
+        if (victim === writer.active) await this.#parts.rotate();
+        await this.#compact(victim);
+      } catch (error) {
+        // One file that cannot be read or deleted must not keep the others.
+        this.#parts.onError(walErrors.unavailable(`compact ${victim.name}`, error));
+      }
       if (segments.has(segmentKey(victim))) continue;
       deletedSegments += 1;
       freedBytes += garbageBytes;
@@ -117,28 +115,18 @@ export class Compactor {
   }
 
   async #compact(victim: LogSegment): Promise<void> {
-    const { open, segments, dir, files } = this.#parts;
+    const { open, segments, unflushed } = this.#parts;
     open.hold(victim);
-    const copiedTo = await moveSegment(victim, { ...this.#parts, isStopped: () => this.#isStopped }).finally(
-      () => open.release(victim),
+    await moveSegment(victim, { ...this.#parts, isStopped: () => this.#isStopped }).finally(() =>
+      open.release(victim),
     );
     if (this.#isStopped || victim.liveBytes > 0) return;
-    // Durable first, deleted second. Without fsync this is the one place that flushes: an old task must not be
-    // lost because it was moved a moment ago.
-    for (const segment of copiedTo) await this.#flush(segment);
-    if (copiedTo.size > 0) await flushDirectory(files, dir);
+    // Durable first, deleted second. Without fsync this is the one place that flushes, and it flushes everything:
+    // what replaced a frame of this file may be as new as the copies.
+    await unflushed.flush();
     if (this.#parts.isTakenOver()) return;
     await open.remove(victim);
+    unflushed.forget(victim);
     segments.delete(segmentKey(victim));
-  }
-
-  async #flush(segment: LogSegment): Promise<void> {
-    const { open } = this.#parts;
-    open.hold(segment);
-    try {
-      await (await open.file(segment)).flush();
-    } finally {
-      open.release(segment);
-    }
   }
 }

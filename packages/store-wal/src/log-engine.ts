@@ -5,11 +5,11 @@ import { Compactor } from "./compact-segments.ts";
 import type { DirectoryLock } from "./directory-lock.ts";
 import type { IdHash } from "./hash-id.ts";
 import { LogWriter } from "./log-writer.ts";
-import type { BlobRef, LogSegment } from "./log-segment.ts";
+import type { BlobRef, Damage, LogSegment } from "./log-segment.ts";
 import { segmentKey } from "./log-segment.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { Quarantine } from "./quarantine.ts";
-import { RecordReader, type DamagedBytesError } from "./read-record.ts";
+import { DamagedBytesError, RecordReader } from "./read-record.ts";
 import { RecordCache } from "./record-cache.ts";
 import { RelocateFrames } from "./relocate-frames.ts";
 import type { CleanEnd, ReplayedLog } from "./replay-log.ts";
@@ -18,6 +18,7 @@ import { SegmentFiles } from "./segment-files.ts";
 import type { TaskEntry, TaskIndex } from "./task-index.ts";
 import { TaskLanes } from "./task-lanes.ts";
 import { draftTombstone } from "./tombstone.ts";
+import { UnflushedSegments } from "./unflushed-segments.ts";
 import { walErrors } from "./wal-errors.ts";
 import type { WalStats } from "./wal-stats.ts";
 
@@ -25,7 +26,6 @@ import type { WalStats } from "./wal-stats.ts";
 export interface EngineHooks {
   removeExpired(taskId: string, entry: TaskEntry): Promise<void>;
   sweepExpired(): Promise<void>;
-  markDamaged(taskId: string, entry: TaskEntry, error: DamagedBytesError): void;
 }
 
 /**
@@ -45,6 +45,7 @@ export class LogEngine {
   readonly #writer: LogWriter;
   readonly #quarantine: Quarantine;
   readonly #relocate: RelocateFrames;
+  readonly #unflushed: UnflushedSegments;
   readonly #compactor: Compactor;
   readonly #background = new Set<Promise<void>>();
   #hooks: EngineHooks | undefined;
@@ -78,12 +79,14 @@ export class LogEngine {
       segments: log.segments,
       open: this.#open,
     });
+    this.#unflushed = new UnflushedSegments(files, dir, this.#open);
     this.queue = new AppendQueue({
       writer: this.#writer,
       files,
       dir,
       reserve,
       onError,
+      onWritten: fsync ? () => {} : (segment) => this.#unflushed.wrote(segment),
       onSettled: () => this.#considerHousekeeping(),
       onTakenOver: () => this.#lose(),
     });
@@ -97,11 +100,9 @@ export class LogEngine {
       quarantine: this.#quarantine,
       now: options.now,
       removeExpired: (taskId, entry) => this.#hooks?.removeExpired(taskId, entry) ?? Promise.resolve(),
-      markDamaged: (taskId, entry, error) => this.#hooks?.markDamaged(taskId, entry, error),
+      markDamaged: (taskId, entry, error) => this.markDamaged(taskId, entry, error),
     });
     this.#compactor = new Compactor({
-      files,
-      dir,
       floorBytes: options.compactionFloorBytes,
       segments: log.segments,
       open: this.#open,
@@ -109,6 +110,7 @@ export class LogEngine {
       reader,
       writer: this.#writer,
       relocate: this.#relocate,
+      unflushed: this.#unflushed,
       now: options.now,
       rotate: () => queue.rotate(),
       isTakenOver,
@@ -142,7 +144,7 @@ export class LogEngine {
     };
   }
 
-  /** Begins the housekeeping. */
+  /** Begins the housekeeping: what an opening still has to write comes before it. */
   start(hooks: EngineHooks): void {
     this.#hooks = hooks;
     this.#lock.whenTakenOver(() => this.#lose());
@@ -177,6 +179,29 @@ export class LogEngine {
     this.#background.delete(work);
   }
 
+  /** From now on the task is refused, until it expires or is written whole. Reported once. */
+  markDamaged(taskId: string, entry: TaskEntry, error: unknown): Damage {
+    const { segment, offset, bytes } = error instanceof DamagedBytesError ? error.place : entry;
+    const { sequence, bornAtMs, ttlMs } = entry;
+    const damage = {
+      segment,
+      offset,
+      bytes,
+      idHash: undefined,
+      taskId,
+      sequence,
+      bornAtMs,
+      ttlMs,
+      torn: false,
+      isMarker: false,
+    };
+    if (this.index.get(taskId) !== entry) return damage;
+    this.index.set(taskId, { ...entry, damage });
+    this.cache.delete(taskId);
+    void this.reportDamage(`Task ${taskId}`, damage);
+    return damage;
+  }
+
   report(error: unknown): void {
     reportBackgroundError(error, this.#options.onError);
   }
@@ -200,30 +225,50 @@ export class LogEngine {
     return 1;
   }
 
-  /** Closes every file and leaves the lock as it is: for an opening that failed. */
-  async abandon(): Promise<void> {
-    await this.queue.drain();
-    await this.#open.closeAll();
-  }
-
-  /** Ends everything and gives the directory up. Errors are reported; every file is closed whatever happens. */
+  /**
+   * Ends everything and gives the directory up, with where the log ends. Errors are reported; every file is closed
+   * whatever happens.
+   */
   async close(): Promise<void> {
-    await this.#compactor.stop();
-    await this.queue.drain();
-    await Promise.all(this.#background);
-    for (const error of await this.#open.closeAll())
-      this.report(walErrors.unavailable("close a file", error));
+    await this.#finish();
+    const end = await this.#cleanEnd();
+    await this.#closeFiles();
     try {
-      await this.#lock.close(this.#cleanEnd());
+      await this.#lock.close(end);
     } catch (error) {
       this.report(walErrors.unavailable("release its lock", error));
     }
     this.cache.clear();
   }
 
-  #cleanEnd(): CleanEnd | undefined {
+  /** Ends everything and leaves the lock as it is: for an opening that failed. */
+  async abandon(): Promise<void> {
+    await this.#finish();
+    await this.#closeFiles();
+  }
+
+  /** Nothing is written or read any more when this resolves. */
+  async #finish(): Promise<void> {
+    await this.#compactor.stop();
+    await this.queue.drain();
+    await Promise.all(this.#background);
+  }
+
+  async #closeFiles(): Promise<void> {
+    for (const error of await this.#open.closeAll())
+      this.report(walErrors.unavailable("close a file", error));
+  }
+
+  /** Where the log ends; `undefined` when nobody can vouch for it. */
+  async #cleanEnd(): Promise<CleanEnd | undefined> {
     const { last } = this.#writer;
     if (last === undefined || this.#lost !== undefined) return undefined;
+    try {
+      await this.#unflushed.flush();
+    } catch (error) {
+      this.report(walErrors.unavailable("make its last writes durable", error));
+      return undefined;
+    }
     const { epoch, number, validBytes } = last;
     return { epoch, number, validBytes, sequence: this.#writer.durableSequence };
   }
@@ -250,11 +295,12 @@ export class LogEngine {
 
   /** A task that nobody asks for any more must not keep its space: each new segment is a moment to look. */
   #considerHousekeeping(): void {
+    if (this.#hooks === undefined) return;
     const { active } = this.#writer;
     if (active !== undefined && active !== this.#sweptAt) {
       const isFirst = this.#sweptAt === undefined;
       this.#sweptAt = active;
-      const sweep = isFirst ? undefined : this.#hooks?.sweepExpired();
+      const sweep = isFirst ? undefined : this.#hooks.sweepExpired();
       if (sweep !== undefined) void sweep.then(() => this.#compactor.consider());
     }
     this.#compactor.consider();
@@ -264,6 +310,7 @@ export class LogEngine {
     if (this.#lost !== undefined) return;
     this.#lost = walErrors.takenOver(this.#options.dir);
     this.queue.stop(this.#lost);
+    void this.#compactor.stop();
     this.report(this.#lost);
   }
 }

@@ -29,18 +29,10 @@ const MAX_GAP_BYTES = 16 * 1024;
 /**
  * Appends to the log what is still needed of a segment: the newest frames and the large fields that the index
  * finds there, and the deletions whose older frames may lie elsewhere. Superseded frames are not even read.
- *
- * @returns The segments that have the copies now.
  */
-export async function moveSegment(victim: LogSegment, parts: MoveSegmentParts): Promise<Set<LogSegment>> {
-  const copiedTo = new Set<LogSegment>();
-  await moveTasks(victim, parts, copiedTo);
-  await moveTombstones(victim, parts, copiedTo);
-  for (const [, { damage }] of parts.index.unnamed()) {
-    if (damage?.segment !== victim || parts.isStopped()) continue;
-    note(copiedTo, await parts.relocate.unnamed(damage, victim));
-  }
-  return copiedTo;
+export async function moveSegment(victim: LogSegment, parts: MoveSegmentParts): Promise<void> {
+  await moveTasks(victim, parts);
+  await moveTombstones(victim, parts);
 }
 
 interface NeededTask extends FrameSpan {
@@ -48,11 +40,7 @@ interface NeededTask extends FrameSpan {
   readonly entry: TaskEntry;
 }
 
-async function moveTasks(
-  victim: LogSegment,
-  parts: MoveSegmentParts,
-  copiedTo: Set<LogSegment>,
-): Promise<void> {
+async function moveTasks(victim: LogSegment, parts: MoveSegmentParts): Promise<void> {
   const { index, reader, relocate } = parts;
   const whole: NeededTask[] = [];
   const elsewhere: string[] = [];
@@ -73,28 +61,24 @@ async function moveTasks(
       const at = offset - slice.offset;
       return relocate.task(taskId, victim, { entry, bytes: bytes.subarray(at, at + entry.bytes) });
     });
-    for (const segment of await Promise.all(moves)) note(copiedTo, segment);
+    await Promise.all(moves);
     await nextTurn();
   }
   for (let from = 0; from < elsewhere.length && !parts.isStopped(); from += SLICE_FRAMES) {
     const moves = elsewhere.slice(from, from + SLICE_FRAMES).map((taskId) => relocate.task(taskId, victim));
-    for (const segment of await Promise.all(moves)) note(copiedTo, segment);
+    await Promise.all(moves);
     await nextTurn();
   }
 }
 
-async function moveTombstones(
-  victim: LogSegment,
-  parts: MoveSegmentParts,
-  copiedTo: Set<LogSegment>,
-): Promise<void> {
+async function moveTombstones(victim: LogSegment, parts: MoveSegmentParts): Promise<void> {
   for (const slice of slices(victim.tombstones)) {
     if (parts.isStopped()) return;
     const bytes = await parts.reader.readRaw({ segment: victim, offset: slice.offset, bytes: slice.bytes });
     const moves = slice.places.map((place) =>
       moveTombstone(bytes.subarray(place.offset - slice.offset), victim, parts),
     );
-    for (const segment of await Promise.all(moves)) note(copiedTo, segment);
+    await Promise.all(moves);
     await nextTurn();
   }
 }
@@ -104,14 +88,13 @@ async function moveTombstone(
   source: Buffer,
   victim: LogSegment,
   { segments, relocate }: MoveSegmentParts,
-): Promise<LogSegment | undefined> {
+): Promise<void> {
   const header = decodeHeader(source, 0, victim.salt);
-  if (header?.kind !== frameKinds.tombstone || !isWholeFrame(source, 0, header, victim.salt))
-    return undefined;
+  if (header?.kind !== frameKinds.tombstone || !isWholeFrame(source, 0, header, victim.salt)) return;
   const meta = decodeMeta(source, 0, header);
-  if (meta === undefined) return undefined;
+  if (meta === undefined) return;
   const range = decodeTombstone(source, meta);
-  return isNeeded(range, victim, segments) ? relocate.tombstone(meta.taskId, header, range) : undefined;
+  if (isNeeded(range, victim, segments)) await relocate.tombstone(meta.taskId, header, range);
 }
 
 /** A tombstone goes when no other segment is left that may hold an older frame of its task. */
@@ -144,8 +127,4 @@ function* slices<Place extends FrameSpan>(places: readonly Place[]): Iterable<Sl
     yield { offset: first.offset, bytes: end - first.offset, places: places.slice(from, to) };
     from = to;
   }
-}
-
-function note(copiedTo: Set<LogSegment>, segment: LogSegment | undefined): void {
-  if (segment !== undefined) copiedTo.add(segment);
 }

@@ -1,5 +1,6 @@
+import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { errnoOf, type FileLayer, writeFully } from "./file-layer.ts";
+import { flushDirectory, persist, writeFully, type FileLayer } from "./file-layer.ts";
 import type { BlobRef } from "./log-segment.ts";
 import type { RecordReader } from "./read-record.ts";
 
@@ -32,29 +33,32 @@ export class Quarantine {
   /** Copies the bytes of a place; resolves to the file, or `undefined` when there is nothing to keep. */
   async keep(place: Pick<BlobRef, "segment" | "offset" | "bytes">): Promise<string | undefined> {
     const { segment, offset, bytes } = place;
+    const path = join(this.#dir, quarantineName(place));
+    // Under this name there are only whole copies: an earlier one is as good.
+    if (this.#files.exists(path)) return path;
     const first = await this.#reader.readRaw({ segment, offset, bytes: Math.min(bytes, CHUNK_BYTES) });
     if (first.length === 0) return undefined;
     await this.#files.makeDirectory(this.#dir);
-    const path = join(this.#dir, quarantineName(place));
+    const draft = `${path}.${randomBytes(6).toString("hex")}.draft`;
+    const file = await this.#files.open(draft, "wx+");
     try {
-      const file = await this.#files.open(path, "wx+");
-      try {
-        await writeFully(file, first, 0);
-        for (let at = first.length; at < bytes;) {
-          const next = { segment, offset: offset + at, bytes: Math.min(bytes - at, CHUNK_BYTES) };
-          const chunk = await this.#reader.readRaw(next);
-          if (chunk.length === 0) break;
-          await writeFully(file, chunk, at);
-          at += chunk.length;
-        }
-        await file.flush();
-      } finally {
-        await file.close();
+      await writeFully(file, first, 0);
+      for (let at = first.length; at < bytes;) {
+        const next = { segment, offset: offset + at, bytes: Math.min(bytes - at, CHUNK_BYTES) };
+        const chunk = await this.#reader.readRaw(next);
+        if (chunk.length === 0) break;
+        await writeFully(file, chunk, at);
+        at += chunk.length;
       }
+      await file.flush();
+      await persist(() => this.#files.rename(draft, path));
     } catch (error) {
-      // An earlier opening kept the same bytes under the same name.
-      if (errnoOf(error) !== "EEXIST") throw error;
+      await this.#files.unlink(draft).catch(() => {}); // The first error is the one to report.
+      throw error;
+    } finally {
+      await file.close();
     }
+    await flushDirectory(this.#files, this.#dir);
     return path;
   }
 }

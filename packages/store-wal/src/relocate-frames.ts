@@ -41,7 +41,7 @@ interface CopyOptions {
 
 /**
  * Appends what is still needed of a segment to the end of the log. Each copy takes the lane of its task, so
- * that no write of it is in flight meanwhile. All methods resolve to the segment that has the copy now.
+ * that no write of it is in flight meanwhile.
  */
 export class RelocateFrames {
   readonly #parts: RelocateParts;
@@ -51,97 +51,71 @@ export class RelocateFrames {
   }
 
   /** Moves what a task has in a segment; `scanned` is its newest frame as it was just read, if it was. */
-  task(taskId: string, from: LogSegment, scanned?: ScannedCopy): Promise<LogSegment | undefined> {
+  task(taskId: string, from: LogSegment, scanned?: ScannedCopy): Promise<void> {
     return this.#inLane(taskId, async () => {
       const { index, now } = this.#parts;
       const entry = index.get(taskId);
-      if (entry === undefined || !needsSegment(entry, from)) return undefined;
+      if (entry === undefined || !needsSegment(entry, from)) return;
       if (isExpired(entry.bornAtMs, entry.ttlMs, now())) {
         await this.#parts.removeExpired(taskId, entry);
-        return undefined;
+        return;
       }
-      if (entry.damage !== null) return this.#mark(taskId, entry, entry.damage);
-      try {
-        // The task may have been written since: then its frame is another one.
-        const known = scanned?.entry === entry ? scanned.bytes : undefined;
-        return await this.#copy(taskId, entry, { from, sequence: entry.sequence, known });
-      } catch (error) {
-        if (!(error instanceof DamagedBytesError)) throw error;
-        this.#parts.markDamaged(taskId, entry, error);
-        const damaged = index.get(taskId);
-        return damaged?.damage ? this.#mark(taskId, damaged, damaged.damage) : undefined;
-      }
+      // The task may have been written since: then its frame is another one.
+      const known = scanned?.entry === entry ? scanned.bytes : undefined;
+      if (entry.damage === null) await this.#copy(taskId, entry, { from, sequence: entry.sequence, known });
+      const damaged = index.get(taskId);
+      if (damaged?.damage) await this.#mark(taskId, damaged, damaged.damage);
     });
   }
 
-  /** Writes the present state of a task once more, as its newest frame. */
-  renew(taskId: string): Promise<LogSegment | undefined> {
+  /** Writes the present state of a task once more, as its newest frame. A damaged one has none to write. */
+  renew(taskId: string): Promise<void> {
     return this.#inLane(taskId, async () => {
       const entry = this.#parts.index.get(taskId);
-      return entry === undefined
-        ? undefined
-        : this.#copy(taskId, entry, { from: entry.segment, sequence: undefined });
+      if (entry === undefined || entry.damage !== null) return;
+      await this.#copy(taskId, entry, { from: entry.segment, sequence: undefined });
     });
-  }
-
-  /** Keeps the damage of a task that is known only by the hash of its id. */
-  async unnamed(damage: Damage, from: LogSegment): Promise<LogSegment | undefined> {
-    const { index, quarantine } = this.#parts;
-    const { idHash } = damage;
-    const entry = idHash && index.getUnnamed(idHash);
-    if (idHash === undefined || entry?.segment !== from) return undefined;
-    if (!damage.isMarker) await quarantine.keep(damage);
-    const draft = draftFrame({ ...markerParts(entry), taskId: "", idHash });
-    const placed = await this.#append(draft, (frame) => {
-      if (index.getUnnamed(idHash) === entry) {
-        index.setUnnamed(idHash, entryOfFrame(draft, frame, entry.sinceSegment, markerDamage(damage, frame)));
-      }
-    });
-    return placed.segment;
   }
 
   /** Keeps the deletion of a task. */
-  tombstone(taskId: string, header: FrameHeader, range: TombstoneRange): Promise<LogSegment | undefined> {
+  tombstone(taskId: string, header: FrameHeader, range: TombstoneRange): Promise<void> {
     return this.#inLane(taskId, async () => {
       const { idHash, bornAtMs, ttlMs, sequence } = header;
       const draft = draftTombstone({ taskId, idHash, bornAtMs, ttlMs }, range, sequence);
-      return (await this.#append(draft, () => {})).segment;
+      await this.#append(draft, () => {});
     });
   }
 
-  async #copy(taskId: string, entry: TaskEntry, { from, sequence, known }: CopyOptions): Promise<LogSegment> {
+  /** Appends a copy; a task whose bytes turn out to be damaged is marked in the index instead. */
+  async #copy(taskId: string, entry: TaskEntry, { from, sequence, known }: CopyOptions): Promise<void> {
     const { index, reader } = this.#parts;
-    const stored = await reader.readForCopy(entry, from, known);
+    let stored: StoredFrame;
+    try {
+      stored = await reader.readForCopy(entry, from, known);
+    } catch (error) {
+      if (!(error instanceof DamagedBytesError)) throw error;
+      this.#parts.markDamaged(taskId, entry, error);
+      return;
+    }
     const draft = draftCopy(taskId, entry, stored, sequence);
-    const placed = await this.#append(draft, (frame) => {
+    await this.#append(draft, (frame) => {
       index.set(taskId, entryOfFrame(draft, frame, entry.sinceSegment));
       this.#moveFields(taskId, draft, frame);
     });
-    return placed.segment;
   }
 
-  async #mark(taskId: string, entry: TaskEntry, damage: Damage): Promise<LogSegment> {
+  async #mark(taskId: string, entry: TaskEntry, damage: Damage): Promise<void> {
     const { index, quarantine } = this.#parts;
     if (!damage.isMarker) await quarantine.keep(damage);
-    const draft = draftFrame({ ...markerParts(entry), taskId });
-    const placed = await this.#append(draft, (frame) => {
+    const { version, bornAtMs, ttlMs } = entry;
+    const draft = draftFrame({ kind: frameKinds.marker, taskId, version, bornAtMs, ttlMs, small: "{}" });
+    await this.#append(draft, (frame) => {
       index.set(taskId, entryOfFrame(draft, frame, entry.sinceSegment, markerDamage(damage, frame)));
     });
-    return placed.segment;
   }
 
-  async #append(draft: FrameDraft, onPlaced: (placed: PlacedFrame) => void): Promise<PlacedFrame> {
-    let placed: PlacedFrame | undefined;
-    await this.#parts.queue.append({
-      draft,
-      rank: "housekeeping",
-      onDurable: (frame) => {
-        placed = frame;
-        onPlaced(frame);
-      },
-    });
-    if (placed === undefined) throw new Error("A frame was acknowledged without a place.");
-    return placed;
+  #append(draft: FrameDraft, onDurable: (placed: PlacedFrame) => void): Promise<void> {
+    return this.#parts.queue.append({ draft, rank: "housekeeping", onDurable });
   }
 
   /** A task in memory refers to its large fields by place: the next update would refer to the old one. */
@@ -191,16 +165,6 @@ function draftCopy(
     copyOf,
     isOpen: stored.isOpen,
   });
-}
-
-function markerParts({ bornAtMs, ttlMs, version }: TaskEntry): {
-  kind: typeof frameKinds.marker;
-  version: number;
-  bornAtMs: number;
-  ttlMs: number | null;
-  small: string;
-} {
-  return { kind: frameKinds.marker, version, bornAtMs, ttlMs, small: "{}" };
 }
 
 function markerDamage(damage: Damage, { segment, offset, bytes, sequence }: PlacedFrame): Damage {

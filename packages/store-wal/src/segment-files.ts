@@ -58,12 +58,19 @@ export class SegmentFiles {
     await this.#closeIdle(MAX_OPEN);
   }
 
-  /** Deletes a segment that nobody needs, when its last reader is done. */
+  /**
+   * Deletes a segment that nobody needs, when its last reader is done. A file that is gone already counts: an
+   * earlier attempt may have failed behind its deletion.
+   */
   async remove(segment: LogSegment): Promise<void> {
     if (segment.holds > 0) await new Promise<void>((resolve) => this.#idle.set(segment, resolve));
     this.#idle.delete(segment);
     await this.#close(segment);
-    await persist(() => this.#files.unlink(join(this.#dir, segment.name)));
+    try {
+      await persist(() => this.#files.unlink(join(this.#dir, segment.name)));
+    } catch (error) {
+      if (errnoOf(error) !== "ENOENT") throw error;
+    }
     await flushDirectory(this.#files, this.#dir);
   }
 

@@ -82,7 +82,6 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskS
     engine.start({
       removeExpired: (taskId, entry) => store.#writeTombstone(taskId, entry),
       sweepExpired: () => store.#sweepInBackground(),
-      markDamaged: (taskId, entry, error) => store.#markDamaged(taskId, entry, error),
     });
     return store;
   }
@@ -286,31 +285,8 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskS
       return task;
     } catch (error) {
       if (!(error instanceof DamagedBytesError) && !isLongJobsError(error, "record_corrupt")) throw error;
-      throw corrupt(taskId, this.#markDamaged(taskId, entry, error));
+      throw corrupt(taskId, this.#engine.markDamaged(taskId, entry, error));
     }
-  }
-
-  /** From now on the task is refused, until it expires or is written whole. Reported once. */
-  #markDamaged(taskId: string, entry: TaskEntry, error: unknown): Damage {
-    const { segment, offset, bytes } = error instanceof DamagedBytesError ? error.place : entry;
-    const { sequence, bornAtMs, ttlMs } = entry;
-    const damage = {
-      segment,
-      offset,
-      bytes,
-      idHash: undefined,
-      taskId,
-      sequence,
-      bornAtMs,
-      ttlMs,
-      torn: false,
-      isMarker: false,
-    };
-    if (this.#engine.index.get(taskId) !== entry) return damage;
-    this.#engine.index.set(taskId, { ...entry, damage });
-    this.#engine.cache.delete(taskId);
-    void this.#engine.reportDamage(`Task ${taskId}`, damage);
-    return damage;
   }
 
   /** A task that cannot be read is held by nobody as far as a renewal can tell. */
