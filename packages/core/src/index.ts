@@ -2,6 +2,7 @@
 export { canonicalJson, fingerprintJson, jsonEquals } from "./canonical-json.ts";
 export { assertClaim, assertLeaseMs, holdsLease, isClaimable, newLease } from "./claim-task.ts";
 export { repeatRequest } from "./inbox.ts";
+export { assertInputSupported } from "./input-support.ts";
 export type { JsonObject, JsonValue } from "./json.ts";
 export { LeaseDeadlines } from "./lease-deadlines.ts";
 export { isLongJobsError, LongJobsError, longJobsErrorCodes } from "./longjobs-error.ts";
@@ -25,7 +26,12 @@ export { isExpired } from "./task-expiry.ts";
 export type { TaskAttempt, TaskHandle } from "./task-handle.ts";
 export { isTaskId } from "./task-id.ts";
 export { TaskLifecycle } from "./task-lifecycle.ts";
-export type { ScopedCall, UpdateTaskOptions, WaitForChangeOptions } from "./task-lifecycle.ts";
+export type {
+  CancelTaskOptions,
+  ScopedCall,
+  UpdateTaskOptions,
+  WaitForChangeOptions,
+} from "./task-lifecycle.ts";
 export { applyTaskPatch } from "./task-patch.ts";
 export { isTerminal, TASKS_EXTENSION_ID } from "./task-record.ts";
 export type {
@@ -52,5 +58,5 @@ export type {
   WatchableTaskStore,
 } from "./task-store.ts";
 export { TaskWatchers } from "./task-watchers.ts";
-export { toDetailedTask, toTaskView } from "./task-view.ts";
-export type { DetailedTask, TaskView } from "./task-view.ts";
+export { toDetailedTask, toTask2025, toTaskView } from "./task-view.ts";
+export type { DetailedTask, Task2025, TaskView } from "./task-view.ts";

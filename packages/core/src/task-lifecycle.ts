@@ -32,6 +32,15 @@ export interface UpdateTaskOptions extends ScopedCall {
   readonly malformedKeys?: readonly string[];
 }
 
+/** Options of {@link TaskLifecycle.cancelTask}. */
+export interface CancelTaskOptions extends ScopedCall {
+  /**
+   * True to make the task `cancelled` in this very write, as revision 2025-11-25 wants it; the work is told to stop, and a
+   * late result is dropped. @default false: the work says when it has stopped
+   */
+  readonly atOnce?: boolean;
+}
+
 /** A task as a caller has seen it. With `statusMessage` progress within the same millisecond is a change too. */
 type SeenTask = Pick<TaskView, "lastUpdatedAt" | "status"> & { readonly statusMessage?: string | undefined };
 
@@ -194,18 +203,18 @@ export class TaskLifecycle {
 
   /**
    * Writes the intent to cancel, withdraws open questions, and aborts the worker's signal wherever it runs. If
-   * the work finishes first, its result stands. A task whose owner is gone becomes `cancelled` at once. On a
-   * terminal task nothing happens.
+   * the work finishes first, its result stands. A task whose owner is gone becomes `cancelled` at once, any other
+   * with `atOnce`. On a terminal task nothing happens.
    *
    * @throws `unknown_task`
    */
-  async cancelTask(taskId: string, call: ScopedCall = {}): Promise<void> {
+  async cancelTask(taskId: string, call: CancelTaskOptions = {}): Promise<void> {
     this.#assertOpen();
     await this.#readVisible(taskId, call);
     const token = this.#options.randomId();
     await this.#writer.write(taskId, (record) => {
       if (isTerminal(record.status)) return undefined;
-      if (this.#isOrphan(record))
+      if (call.atOnce === true || this.#isOrphan(record))
         return this.#orphanPatch({ ...record, cancelRequestedAt: this.#nowIso() }, token);
       const inputs = record.inputs && withdrawQuestions(record.inputs);
       if (record.cancelRequestedAt !== undefined && inputs === record.inputs) return undefined;

@@ -22,6 +22,17 @@ export type DetailedTask =
   | (ViewOf<"failed"> & { readonly error: TaskError })
   | ViewOf<"cancelled">;
 
+/** A task as revision 2025-11-25 shows it. */
+export type Task2025 = {
+  readonly taskId: string;
+  readonly status: TaskStatus;
+  readonly statusMessage?: string;
+  readonly createdAt: string;
+  readonly lastUpdatedAt: string;
+  readonly ttl: number | null;
+  readonly pollInterval?: number;
+};
+
 /** The handle of a task, for `CreateTaskResult`: built by allow-list, so that no internal field reaches the wire. */
 export function toTaskView(record: TaskRecord): TaskView {
   return {
@@ -49,6 +60,34 @@ export function toDetailedTask(record: TaskRecord): DetailedTask {
     case "failed":
       return { ...view, status: record.status, error: payload(record.error, record) };
   }
+}
+
+/**
+ * The task of revision 2025-11-25, whose results are fetched apart. There a tool error is a failure (spec "Result
+ * Handling": with `isError` "the task should reach `failed` status"), and its text the diagnosis.
+ */
+export function toTask2025(task: TaskView & { readonly result?: JsonObject }): Task2025 {
+  const isToolError = task.result?.["isError"] === true;
+  const statusMessage = isToolError ? errorText(task.result) : task.statusMessage;
+  return {
+    taskId: task.taskId,
+    status: isToolError ? "failed" : task.status,
+    ...(statusMessage === undefined ? {} : { statusMessage }),
+    createdAt: task.createdAt,
+    lastUpdatedAt: task.lastUpdatedAt,
+    ttl: task.ttlMs,
+    ...(task.pollIntervalMs === undefined ? {} : { pollInterval: task.pollIntervalMs }),
+  };
+}
+
+/** A status is a line for people: the whole text is in the result. */
+const maxErrorText = 500;
+
+function errorText(result: JsonObject | undefined): string {
+  const content = (result?.["content"] ?? []) as readonly { readonly text?: unknown }[];
+  const words = content.flatMap(({ text }) => (typeof text === "string" ? [text] : [])).join("\n");
+  if (words === "") return "The tool reported an error.";
+  return words.length <= maxErrorText ? words : `${words.slice(0, maxErrorText - 1)}…`;
 }
 
 function openRequests(record: TaskRecord): { readonly [wireKey: string]: InputRequest } {

@@ -177,3 +177,33 @@ describe("a task whose owner is gone", () => {
     expect(await lifecycle.getTask(orphan.taskId)).toMatchObject({ status: "cancelled" });
   });
 });
+
+describe("cancelTask at once, as revision 2025-11-25 wants it", () => {
+  test("the task is cancelled when it resolves, the work is told, and a late result is dropped", async () => {
+    const { lifecycle, store } = startEngine();
+    const late = gate();
+    const task = lifecycle.begin();
+    await task.promote();
+    const running = lifecycle.run(task, async () => {
+      await late.opened;
+      return { content: [] };
+    });
+    await lifecycle.cancelTask(task.taskId, { atOnce: true });
+    const record = await store.get(task.taskId);
+    expect(record).toMatchObject({ status: "cancelled", cancelRequestedAt: expect.any(String) });
+    expect(record?.lease).toBeUndefined();
+    expect(task.signal.reason).toMatchObject({ code: "cancelled" });
+    late.open();
+    await running;
+    expect(await store.get(task.taskId)).toBe(record);
+  });
+
+  test("of a finished task it changes nothing", async () => {
+    const { lifecycle, store } = startEngine();
+    const { taskId } = await lifecycle.createTask();
+    await lifecycle.handle(taskId).complete({ content: [] });
+    const record = await store.get(taskId);
+    await lifecycle.cancelTask(taskId, { atOnce: true });
+    expect(await store.get(taskId)).toBe(record);
+  });
+});

@@ -12,6 +12,7 @@ test("the surface is what was decided: a red pin needs a decision and a changese
     "TaskWatchers",
     "applyTaskPatch",
     "assertClaim",
+    "assertInputSupported",
     "assertLeaseMs",
     "canLease",
     "canWatch",
@@ -39,6 +40,7 @@ test("the surface is what was decided: a red pin needs a decision and a changese
     "setOwn",
     "storeErrors",
     "toDetailedTask",
+    "toTask2025",
     "toTaskView",
     "toToolError",
   ]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { toDetailedTask, toTaskView, type TaskStatus } from "../src/index.ts";
+import { toDetailedTask, toTask2025, toTaskView, type TaskStatus } from "../src/index.ts";
 import { bareRecord, fullRecord } from "./support/records.ts";
 
 const handleFields = [
@@ -67,4 +67,38 @@ test("payloads are shared with the record, never copied: a poll of a big result 
 test("a record whose payload is missing is refused, not shown as half a state (P09)", () => {
   expect(() => toDetailedTask(bareRecord({ status: "completed" }))).toThrow(TypeError);
   expect(() => toDetailedTask(bareRecord({ status: "failed" }))).toThrow(TypeError);
+});
+
+describe("a task as revision 2025-11-25 shows it", () => {
+  const fields2025 = [
+    "createdAt",
+    "lastUpdatedAt",
+    "pollInterval",
+    "status",
+    "statusMessage",
+    "taskId",
+    "ttl",
+  ];
+
+  test.each(statuses)("a %s task with every field set has the fields of that revision alone", (status) => {
+    const view = toTask2025(toDetailedTask(fullRecord({ status })));
+    expect(Object.keys(view).toSorted()).toEqual(fields2025);
+    expect(view.status).toBe(status);
+  });
+
+  test("a tool error is a failure, and its text the diagnosis", () => {
+    const content = [
+      { type: "text", text: "No such city" },
+      { type: "image" },
+      { type: "text", text: "x".repeat(600) },
+    ];
+    const told = toTask2025(
+      toDetailedTask(bareRecord({ status: "completed", result: { content, isError: true } })),
+    );
+    expect(told.status).toBe("failed");
+    expect(told.statusMessage).toMatch(/^No such city\nx+…$/);
+    expect(told.statusMessage).toHaveLength(500);
+    const silent = toTask2025(toDetailedTask(bareRecord({ status: "completed", result: { isError: true } })));
+    expect(silent).toMatchObject({ status: "failed", statusMessage: "The tool reported an error." });
+  });
 });

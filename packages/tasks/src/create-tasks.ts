@@ -4,16 +4,19 @@ import {
   TaskLifecycle,
   type TaskLifecycleOptions,
 } from "@longjobs/core";
-import { describeStartedTask } from "./describe-task.ts";
+import { describeQuestions, describeStartedTask } from "./describe-task.ts";
 import { resolveFallbackOptions, type FallbackOptions } from "./fallback-options.ts";
 import { createFallbackTools } from "./fallback-tools.ts";
 import { tellError } from "./json-rpc-error.ts";
 import { RequestStates } from "./request-state.ts";
 import { resolveScopeOption, type ScopeOption } from "./scope.ts";
+import type { ServerV1 } from "./sdk-v1.ts";
+import { attachV1, isServerV1 } from "./seam-v1.ts";
 import { attachV2, type McpServerV2 } from "./seam-v2.ts";
 import { serveToolCall } from "./serve-tool-call.ts";
 import type { SchemaOutput, ToolSchema } from "./standard-schema.ts";
 import { TaskMethods } from "./task-methods.ts";
+import { TaskMethods2025 } from "./tasks-2025/task-methods-2025.ts";
 import { resolveTaskTool } from "./tool-config.ts";
 import type { AnyToolConfig, TaskTool, TaskToolConfig, ToolHandler } from "./tool-config.ts";
 import { AnswerValidator } from "./validate-input.ts";
@@ -34,8 +37,11 @@ export interface TasksOptions extends Omit<TaskLifecycleOptions, "validateReques
   readonly fallbackTools?: FallbackOptions;
 }
 
-/** A server that longjobs can be attached to: `McpServer` of `@modelcontextprotocol/server`. */
-export type AttachableServer = McpServerV2;
+/**
+ * A server that longjobs can be attached to: `McpServer` of `@modelcontextprotocol/server`, or `McpServer` or `Server`
+ * of `@modelcontextprotocol/sdk`.
+ */
+export type AttachableServer = McpServerV2 | ServerV1;
 
 /** Durable tasks for any number of servers over one store. */
 export interface Tasks {
@@ -90,6 +96,12 @@ export function createTasks(options: TasksOptions): Tasks {
     tellError(error, (fault) => reportBackgroundError(fault, options.onError));
   const seam = {
     methods: new TaskMethods({ lifecycle, resolveScope, tellError: tell }),
+    methods2025: new TaskMethods2025({
+      lifecycle,
+      resolveScope,
+      tellError: tell,
+      describeQuestions: (taskId, questions) => describeQuestions(taskId, questions, fallback),
+    }),
     tellError: tell,
     fallbackTools: createFallbackTools({
       lifecycle,
@@ -103,7 +115,9 @@ export function createTasks(options: TasksOptions): Tasks {
       serveToolCall(tool, args, call, serveContext),
     useValidator: (validator: Parameters<AnswerValidator["use"]>[0]) => answers.use(validator),
   };
-  return new AttachedTasks(lifecycle, Object.values(fallback.names), (server) => attachV2(server, seam));
+  return new AttachedTasks(lifecycle, Object.values(fallback.names), (server) =>
+    isServerV1(server) ? attachV1(server, seam) : attachV2(server as McpServerV2, seam),
+  );
 }
 
 function assertSecret(secret: unknown): void {

@@ -5,11 +5,12 @@ export type Notify = (notification: object) => Promise<void>;
 
 /**
  * Turns progress into `notifications/progress`, for a client that gave a token. They must grow, so a step back
- * is not sent. `undefined` without a token: then nothing may be sent.
+ * is not sent. `further` goes into the params. `undefined` without a token: then nothing may be sent.
  */
 export function progressSender(
   progressToken: string | number | undefined,
   notify: Notify,
+  further: object = {},
 ): ((progress: TaskProgress) => void) | undefined {
   if (progressToken === undefined) return undefined;
   let sent = 0;
@@ -18,6 +19,7 @@ export function progressSender(
     if (progress <= sent) return;
     sent = progress;
     const params = {
+      ...further,
       progressToken,
       progress,
       ...(total === undefined ? {} : { total }),

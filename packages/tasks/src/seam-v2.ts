@@ -17,6 +17,7 @@ import { progressSender } from "./progress-sender.ts";
 import type { Served } from "./serve-tool-call.ts";
 import type { StandardResult, StandardSchema } from "./standard-schema.ts";
 import type { TaskAnswers, TaskCaller, TaskMethods } from "./task-methods.ts";
+import type { TaskMethods2025 } from "./tasks-2025/task-methods-2025.ts";
 import { toCreateTaskResult } from "./task-wire.ts";
 import type { ToolCall } from "./tool-call.ts";
 import type { TaskTool } from "./tool-config.ts";
@@ -31,6 +32,8 @@ export interface McpServerV2 {
 /** What the seam needs of longjobs. */
 export interface SeamContext {
   readonly methods: TaskMethods;
+  /** The task methods for clients of revision 2025-11-25. */
+  readonly methods2025: TaskMethods2025;
   readonly serve: (tool: TaskTool, args: unknown, call: ToolCall) => Promise<Served>;
   /** The error as the client is told it; a fault of the server is reported on the way. */
   readonly tellError: (error: unknown) => Error;
@@ -176,8 +179,8 @@ function forceToolHandlers(mcp: V2Internals): Map<string, RawHandler> {
 
 function unknownSdk(): Error {
   return new Error(
-    "longjobs attaches to an McpServer of @modelcontextprotocol/server, from 2.3 on, and this is none that it knows. " +
-      "Pass the McpServer itself; if it is one, use another version of the SDK, or a newer @longjobs/tasks.",
+    "longjobs attaches to an McpServer of @modelcontextprotocol/server, from 2.3 on, or to an McpServer or Server of " +
+      "@modelcontextprotocol/sdk, from 1.29 on, and this is none that it knows. Pass the McpServer itself; if it is one, use another version of the SDK, or a newer @longjobs/tasks.",
   );
 }
 

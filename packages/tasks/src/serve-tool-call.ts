@@ -5,7 +5,7 @@ import { checkToolResult } from "./check-result.ts";
 import { jsonRpcError, missingTasksExtension, rpcCode } from "./json-rpc-error.ts";
 import { prepareCall, type PrepareContext, type PreparedCall } from "./prepare-call.ts";
 import type { ScopeResolver } from "./scope.ts";
-import type { ToolCall } from "./tool-call.ts";
+import type { TaskWish, ToolCall } from "./tool-call.ts";
 import type { TaskTool, ToolTask } from "./tool-config.ts";
 
 /** What a call is answered with. */
@@ -36,7 +36,8 @@ export async function serveToolCall(
   call: ToolCall,
   context: ServeContext,
 ): Promise<Served> {
-  if (tool.taskSupport === "required" && !call.declaresTasks) throw needsTasks(tool, call);
+  const asTask = call.declaresTasks || call.taskWish !== undefined;
+  if (tool.taskSupport === "required" && !asTask) throw needsTasks(tool, call);
   const scope = await context.resolveScope(call.request);
   const prepared = await prepareCall(tool, args, call, scope, context);
   if (prepared.kind !== "ready") return prepared;
@@ -47,12 +48,25 @@ export async function serveToolCall(
   call.signal.addEventListener("abort", abandon);
   if (call.signal.aborted) abandon();
   try {
+    if (call.taskWish !== undefined) return await serveAsTask(call.taskWish, attempt, run);
     return await (call.declaresTasks || tool.fallback === "tools"
       ? serveWithHandle(tool, call, attempt, run)
       : serveToTheEnd(call, scope, attempt, context.lifecycle, run));
   } finally {
     call.signal.removeEventListener("abort", abandon);
   }
+}
+
+/** Always a handle, at once: such a client has asked for a task. It gets progress for the life of the task. */
+async function serveAsTask(
+  wish: TaskWish,
+  attempt: TaskAttempt,
+  run: () => Promise<Outcome>,
+): Promise<Served> {
+  const view = await attempt.promote();
+  if (wish.progressFor !== undefined) attempt.onProgress(wish.progressFor(attempt.taskId));
+  void run();
+  return { kind: "task", view };
 }
 
 /** The result within the inline budget, else a handle. */
@@ -101,16 +115,32 @@ function beginTask(
   scope: string | undefined,
   lifecycle: TaskLifecycle,
 ): TaskAttempt {
-  const { retentionMs, pollIntervalMs } = tool.config;
-  const client = call.declaresTasks
-    ? call.client
-    : { ...call.client, capabilities: fallbackCapabilities[tool.fallback] };
+  const { pollIntervalMs } = tool.config;
+  const retentionMs = wishedRetention(tool, call.taskWish);
+  const client = call.declaresTasks ? call.client : { ...call.client, capabilities: askable(tool, call) };
   return lifecycle.begin({
     work: { tool: tool.name, arguments: prepared.recorded, client },
     ...(scope === undefined ? {} : { scope }),
     ...(retentionMs === undefined ? {} : { retentionMs }),
     ...(pollIntervalMs === undefined ? {} : { pollIntervalMs }),
   });
+}
+
+/** Shorter wishes are not granted: a result must be there long enough to be fetched. */
+const minWishedMs = 60_000;
+
+/** What a client wishes counts up to what the tool keeps; the engine's own maximum is above both. */
+function wishedRetention(
+  { config: { retentionMs } }: TaskTool,
+  wish: TaskWish | undefined,
+): number | null | undefined {
+  if (wish?.ttl === undefined) return retentionMs;
+  return Math.min(Math.max(wish.ttl, minWishedMs), retentionMs ?? Infinity);
+}
+
+/** The client itself while it waits for a task of 2025-11-25, and a model with the fallback tools. */
+function askable(tool: TaskTool, { taskWish }: ToolCall): JsonObject {
+  return { ...taskWish?.askable, ...fallbackCapabilities[tool.fallback] };
 }
 
 /**
