@@ -45,10 +45,10 @@ export class ChildStore {
     return new Promise((resolve) => this.#waiting.push({ fits, resolve }));
   }
 
-  /** Kills the process, and waits until it is gone. */
+  /** Kills the process, and waits until it is gone and everything it told has been heard: that comes after its exit. */
   async kill(): Promise<void> {
-    const exit = once(this.process, "exit");
+    const closed = once(this.process, "close");
     this.process.kill("SIGKILL");
-    await exit;
+    await closed;
   }
 }
