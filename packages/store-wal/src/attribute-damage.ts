@@ -6,6 +6,7 @@ import {
   HEADER_MAGIC_WORD,
   TRAILER_BYTES,
   TRAILER_MAGIC,
+  TRAILER_MAGIC_AT,
   type FrameHeader,
 } from "./frame-format.ts";
 import { hasHash, type IdHash } from "./hash-id.ts";
@@ -13,7 +14,7 @@ import { identifyFrame } from "./identify-frame.ts";
 import type { Damage, LogSegment } from "./log-segment.ts";
 import type { ScanWindow } from "./scan-window.ts";
 
-/** Disks write whole sectors: what was never written is a sector of zeros. */
+/** Disks write whole sectors: what was never written is zeros from one edge of a sector to the next. */
 const SECTOR_BYTES = 512;
 
 /** Enough of a header to hold the hash of the id. */
@@ -57,14 +58,16 @@ export async function attributeDamage(
   return found;
 }
 
-/** True when a write ended in the middle here: a sector that is all zeros, or a file that stops early. */
+/**
+ * True when a write ended in the middle here: it has nothing but zeros in a sector, or the file stops early. A
+ * frame begins and ends with a magic, so its first and last few bytes tell as much as a whole sector.
+ */
 export async function looksTorn(window: ScanWindow, from: number, to: number): Promise<boolean> {
-  const chunkBytes = SECTOR_BYTES * 128;
-  for (let sector = Math.ceil(from / SECTOR_BYTES) * SECTOR_BYTES; sector + SECTOR_BYTES <= to;) {
-    if (!window.holds(sector, SECTOR_BYTES)) await window.load(sector, chunkBytes);
-    const at = window.at(sector);
-    if (isZero(window.bytes, at, at + SECTOR_BYTES)) return true;
-    sector += SECTOR_BYTES;
+  for (let start = from; start < to;) {
+    const end = Math.min((Math.floor(start / SECTOR_BYTES) + 1) * SECTOR_BYTES, to);
+    if (!window.holds(start, end - start)) await window.load(start, SECTOR_BYTES * 128);
+    if (isZero(window.bytes, window.at(start), window.at(end))) return true;
+    start = end;
   }
   if (to < window.end) return false;
   if (to - from < HEADER_BYTES) return true;
@@ -79,14 +82,14 @@ async function findTrailers(
   to: number,
 ): Promise<{ trailer: FrameTrailer; position: number }[]> {
   const trailers = [];
-  for (let position = from; position + TRAILER_BYTES <= to;) {
+  for (let position = from; position + TRAILER_BYTES <= Math.min(to, window.end);) {
     if (!window.holds(position, TRAILER_BYTES)) await window.load(position, TRAILER_BYTES);
-    const found = window.bytes.indexOf(TRAILER_MAGIC, window.at(position));
+    const found = window.bytes.indexOf(TRAILER_MAGIC, window.at(position) + TRAILER_MAGIC_AT);
     if (found < 0) {
-      position += window.bytes.length - window.at(position) - TRAILER_MAGIC.length + 1;
+      position += window.bytes.length - window.at(position) - TRAILER_BYTES + 1;
       continue;
     }
-    position += found - window.at(position);
+    position += found - TRAILER_MAGIC_AT - window.at(position);
     if (position + TRAILER_BYTES > to) break;
     if (!window.holds(position, TRAILER_BYTES)) await window.load(position, TRAILER_BYTES);
     const trailer = decodeTrailer(window.bytes, window.at(position), segment.salt);

@@ -9,64 +9,85 @@ import { FRAMES_START } from "./segment-header.ts";
 import type { TaskEntry } from "./task-index.ts";
 import { decodeTombstone } from "./tombstone.ts";
 
+/** How far the frames of a segment go. */
+export interface ScannedEnd {
+  readonly segment: LogSegment;
+  /** Where the last whole frame ends. */
+  readonly framesEnd: number;
+  /** Everything in front of it was flushed: a frame that was written later says so. */
+  readonly flushedEnd: number;
+}
+
+/** The deletion of a task whose id is unknown. */
+export interface Void {
+  readonly segment: LogSegment;
+  readonly offset: number;
+  readonly sequence: number;
+  /** Key of the last segment in which frames of the task may lie. */
+  readonly until: number;
+  readonly isCopy: boolean;
+}
+
 /** What a scan of the log collects, before damage is judged. */
 export class CollectedFrames {
   /** The newest frame of each task, tombstones included. */
   readonly newest: Map<string, TaskEntry> = new Map();
   /** Tasks whose newest frame is a tombstone. */
   readonly tombstones: Map<string, "original" | "copy"> = new Map();
-  /** Deletions of tasks whose id is unknown: the highest sequence number by hash of the id. */
-  readonly voids: Map<string, number> = new Map();
+  /** Deletions of tasks whose id is unknown, by hash of the id. */
+  readonly voids: Map<string, Void[]> = new Map();
   /** Tasks whose newest frame says that they are open. */
   readonly openTasks: Set<string> = new Set();
   readonly damages: Damage[] = [];
   readonly segments: Map<number, LogSegment>;
-  /** The segment whose end nobody vouches for. */
-  tail: LogSegment | undefined;
-  /** The highest sequence number that is known to have been flushed. */
-  durableSequence = 0;
+  /** The segment whose end nobody vouches for, and what its frames say about that end. */
+  tail: ScannedEnd | undefined;
   highestSequence = 0;
-  /** Where whole frames end in the segment scanned last. */
-  framesEnd: number = FRAMES_START;
 
   constructor(segments: Map<number, LogSegment>) {
     this.segments = segments;
   }
 
-  sawDurable(sequence: number): void {
-    this.durableSequence = Math.max(this.durableSequence, sequence);
+  sawSequence(sequence: number): void {
     this.highestSequence = Math.max(this.highestSequence, sequence);
   }
 
-  async scan(files: FileLayer, dir: string, segment: LogSegment, options: ScanOptions): Promise<void> {
-    // A segment is begun only after everything before it was flushed or given up.
-    this.sawDurable(segment.header.firstSequence - 1);
-    this.framesEnd = FRAMES_START;
+  async scan(files: FileLayer, dir: string, segment: LogSegment, options: ScanOptions): Promise<ScannedEnd> {
+    this.sawSequence(segment.header.firstSequence - 1);
+    const end = { segment, framesEnd: FRAMES_START, flushedEnd: FRAMES_START };
+    const sawHeader = ({ flushedEnd, sequence }: FrameHeader): void => {
+      end.flushedEnd = Math.max(end.flushedEnd, flushedEnd);
+      this.sawSequence(sequence);
+    };
     const file = await files.open(join(dir, segment.name), "r");
     try {
       await scanSegment(file, segment, options, {
-        frame: (frame) => this.#keep(segment, frame),
-        damage: (damage) => {
+        frame: (frame) => {
+          sawHeader(frame.header);
+          end.framesEnd = frame.offset + frame.bytes;
+          this.#keep(segment, frame);
+        },
+        damage: (damage, header) => {
+          if (header !== undefined) sawHeader(header);
           this.damages.push(damage);
-          this.highestSequence = Math.max(this.highestSequence, damage.sequence ?? 0);
+          this.sawSequence(damage.sequence ?? 0);
         },
       });
+      return end;
     } finally {
       await file.close();
     }
   }
 
-  #keep(segment: LogSegment, { header, meta, offset, bytes, source }: ScannedFrame): void {
-    this.sawDurable(header.durableSequence);
-    this.highestSequence = Math.max(this.highestSequence, header.sequence);
+  #keep(segment: LogSegment, frame: ScannedFrame): void {
+    const { header, meta, offset, bytes, source } = frame;
     if (header.kind === frameKinds.tombstone) segment.tombstones.push({ offset, bytes });
-    this.framesEnd = offset + bytes;
     if (meta.taskId === "" && !isSameHash(hashId(""), header.idHash)) {
-      this.#keepUnnamed(segment, offset, bytes, header);
+      this.#keepUnnamed(segment, frame);
       return;
     }
     const before = this.newest.get(meta.taskId);
-    const isCopy = (header.flags & FLAG_COPY) !== 0;
+    const isCopy = isCopied(header);
     // The highest sequence wins in any order of files; on a tie the copy, which comes later.
     if (before !== undefined && before.sequence > header.sequence) return;
     if (before?.sequence === header.sequence && !isCopy) return;
@@ -97,12 +118,15 @@ export class CollectedFrames {
   }
 
   /** A frame about a task that is known only by the hash of its id. */
-  #keepUnnamed(segment: LogSegment, offset: number, bytes: number, header: FrameHeader): void {
+  #keepUnnamed(segment: LogSegment, { header, meta, offset, bytes, source }: ScannedFrame): void {
     if (header.kind === frameKinds.marker) {
       this.damages.push({ ...damageOf(segment, offset, bytes, header), isMarker: true });
     } else {
       const key = hashKey(header.idHash);
-      this.voids.set(key, Math.max(this.voids.get(key) ?? 0, header.sequence));
+      const { sequence } = header;
+      const { until } = decodeTombstone(source, meta);
+      const found = { segment, offset, sequence, until, isCopy: isCopied(header) };
+      this.voids.set(key, [...(this.voids.get(key) ?? []), found]);
     }
   }
 
@@ -120,6 +144,10 @@ export class CollectedFrames {
       return home && { segment: home, offset: entry.offset, bytes: entry.bytes, checksum: entry.checksum };
     });
   }
+}
+
+function isCopied({ flags }: FrameHeader): boolean {
+  return (flags & FLAG_COPY) !== 0;
 }
 
 function damageOf(

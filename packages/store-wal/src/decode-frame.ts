@@ -7,6 +7,7 @@ import {
   HEADER_MAGIC_WORD,
   META_FIXED_BYTES,
   TRAILER_BYTES,
+  TRAILER_MAGIC_AT,
   TRAILER_MAGIC_WORD,
   type FrameHeader,
   type FrameKind,
@@ -61,7 +62,7 @@ export function decodeHeader(source: Buffer, at: number, salt: number): FrameHea
     version: source.readDoubleLE(at + 32),
     bornAtMs: source.readDoubleLE(at + 40),
     ttlMs: Number.isNaN(ttlMs) ? null : ttlMs,
-    durableSequence: readUint64(source, at + 56),
+    flushedEnd: readUint64(source, at + 56),
     previousHash: readHash(source, at + 64),
     bodyChecksum: source.readUInt32LE(at + 72),
   };
@@ -69,14 +70,14 @@ export function decodeHeader(source: Buffer, at: number, salt: number): FrameHea
 
 /** The trailer at `at`, if one is there and whole. */
 export function decodeTrailer(source: Buffer, at: number, salt: number): FrameTrailer | undefined {
-  if (at < 0 || at + TRAILER_BYTES > source.length || source.readUInt32LE(at) !== TRAILER_MAGIC_WORD)
-    return undefined;
-  if (source.readUInt32LE(at + 28) !== smallChecksum(source, at, at + 28, salt)) return undefined;
+  if (at < 0 || at + TRAILER_BYTES > source.length) return undefined;
+  if (source.readUInt32LE(at + TRAILER_MAGIC_AT) !== TRAILER_MAGIC_WORD) return undefined;
+  if (source.readUInt32LE(at + 24) !== smallChecksum(source, at, at + 24, salt)) return undefined;
   return {
-    bodyBytes: source.readUInt32LE(at + 4),
-    sequence: readUint64(source, at + 8),
-    idHash: readHash(source, at + 16),
-    bodyChecksum: source.readUInt32LE(at + 24),
+    bodyBytes: source.readUInt32LE(at),
+    sequence: readUint64(source, at + 4),
+    idHash: readHash(source, at + 12),
+    bodyChecksum: source.readUInt32LE(at + 20),
   };
 }
 

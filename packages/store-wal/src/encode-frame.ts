@@ -10,6 +10,7 @@ import {
   HEADER_BYTES,
   HEADER_MAGIC_WORD,
   META_FIXED_BYTES,
+  TRAILER_MAGIC_AT,
   TRAILER_MAGIC_WORD,
   type FrameKind,
 } from "./frame-format.ts";
@@ -117,7 +118,8 @@ export interface FramePlace {
   /** Offset of the frame in the segment. */
   readonly offset: number;
   readonly sequence: number;
-  readonly durableSequence: number;
+  /** Where the batch begins. */
+  readonly flushedEnd: number;
   readonly previousHash: IdHash;
 }
 
@@ -151,18 +153,18 @@ export function encodeFrame(
   target.writeDoubleLE(draft.version, at + 32);
   target.writeDoubleLE(draft.bornAtMs, at + 40);
   target.writeDoubleLE(draft.ttlMs ?? Number.NaN, at + 48);
-  writeUint64(target, place.durableSequence, at + 56);
+  writeUint64(target, place.flushedEnd, at + 56);
   writeHash(target, place.previousHash, at + 64);
   target.writeUInt32LE(bodyChecksum, at + 72);
   target.writeUInt32LE(smallChecksum(target, at, at + 76, segment.salt), at + 76);
 
   const trailerAt = bodyAt + bodyBytes;
-  target.writeUInt32LE(TRAILER_MAGIC_WORD, trailerAt);
-  target.writeUInt32LE(bodyBytes, trailerAt + 4);
-  writeUint64(target, place.sequence, trailerAt + 8);
-  writeHash(target, draft.idHash, trailerAt + 16);
-  target.writeUInt32LE(bodyChecksum, trailerAt + 24);
-  target.writeUInt32LE(smallChecksum(target, trailerAt, trailerAt + 28, segment.salt), trailerAt + 28);
+  target.writeUInt32LE(bodyBytes, trailerAt);
+  writeUint64(target, place.sequence, trailerAt + 4);
+  writeHash(target, draft.idHash, trailerAt + 12);
+  target.writeUInt32LE(bodyChecksum, trailerAt + 20);
+  target.writeUInt32LE(smallChecksum(target, trailerAt, trailerAt + 24, segment.salt), trailerAt + 24);
+  target.writeUInt32LE(TRAILER_MAGIC_WORD, trailerAt + TRAILER_MAGIC_AT);
   return inline;
 }
 

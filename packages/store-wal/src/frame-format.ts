@@ -4,14 +4,15 @@ import type { IdHash } from "./hash-id.ts";
  * One frame is one write of one task. Little-endian:
  *
  *   header   0 magic · 4 kind · 5 flags · 8 bytes of the meta part · 12 bytes of the blobs · 16 sequence ·
- *            24 id hash · 32 version · 40 bornAtMs · 48 ttlMs (NaN: never) · 56 durable sequence ·
+ *            24 id hash · 32 version · 40 bornAtMs · 48 ttlMs (NaN: never) · 56 flushed bytes of the segment ·
  *            64 id hash of the frame before · 72 checksum of the body · 76 checksum of the header
  *   body     meta: id · bornAtMs · ttlMs · table of large fields · small fields as JSON text, then the blobs
- *   trailer  0 magic · 4 bytes of the body · 8 sequence · 16 id hash · 24 checksum of the body ·
- *            28 checksum of the trailer
+ *   trailer  0 bytes of the body · 4 sequence · 12 id hash · 20 checksum of the body ·
+ *            24 checksum of the trailer · 28 magic
  *
  * Header and trailer name the task twice, so that one of them can say whose frame it was when the other is
- * damaged. All checksums start from the salt of the segment.
+ * damaged. A frame begins and ends with a magic, so no part of it that ends at a sector's edge is zeros by
+ * nature. All checksums start from the salt of the segment.
  */
 
 /** 0xF5 never occurs in UTF-8 text, so no payload looks like a frame. */
@@ -22,6 +23,9 @@ export const TRAILER_MAGIC_WORD: number = TRAILER_MAGIC.readUInt32LE();
 
 export const HEADER_BYTES = 80;
 export const TRAILER_BYTES = 32;
+
+/** Where the magic lies in a trailer: its last bytes. */
+export const TRAILER_MAGIC_AT = 28;
 
 export const frameKinds = {
   /** The whole of a task: small fields, and large ones or references to them. */
@@ -62,8 +66,8 @@ export interface FrameHeader {
   readonly version: number;
   readonly bornAtMs: number;
   readonly ttlMs: number | null;
-  /** Every write up to this one had been flushed when the frame was written. */
-  readonly durableSequence: number;
+  /** Where the batch of this frame begins: everything in front of it in the segment had been flushed. */
+  readonly flushedEnd: number;
   readonly previousHash: IdHash;
   readonly bodyChecksum: number;
 }

@@ -1,4 +1,4 @@
-import type { CollectedFrames } from "./collect-frames.ts";
+import type { CollectedFrames, Void } from "./collect-frames.ts";
 import { hashId, hashKey, type IdHash } from "./hash-id.ts";
 import { segmentKey, type Damage, type LogSegment } from "./log-segment.ts";
 import { TaskIndex, type TaskEntry } from "./task-index.ts";
@@ -19,21 +19,33 @@ export interface Verdict {
   readonly ignored: Set<Damage>;
   /** Damaged writes that a later one of their task, or its deletion, replaced: nobody misses them. */
   readonly superseded: Damage[];
-  /** Tasks with an ignored write in front of whole frames: a later opening could not tell it from damage. */
-  readonly unended: {
-    readonly taskId: string | undefined;
-    readonly idHash: IdHash;
-    readonly damage: Damage;
-  }[];
+  /** Ignored writes in front of the end of the log: a later opening could not tell them from damage. */
+  readonly unended: UnendedWrite[];
+}
+
+/** A write that never ended, whose task can be served. */
+export interface UnendedWrite {
+  /** The task whose state goes on to count; absent when there is none. */
+  readonly taskId: string | undefined;
+  readonly idHash: IdHash;
+  readonly damage: Damage;
+}
+
+/** What {@link judgeDamage} makes of a log. */
+export interface JudgedLog {
+  readonly index: TaskIndex;
+  readonly verdict: Verdict;
+  /** Where the segment ends whose end nobody vouched for: behind its last whole frame and damage that counts. */
+  readonly tailEnd: number;
 }
 
 /**
  * Makes the index of the newest frame of each task, and decides whom damage hurts. A frame that was written
  * later heals a damaged one of the same task. Where the damaged one is the newest, the task is corrupt: an
  * older state is never served as the truth. The one exception is a torn write at the end of a log that was
- * not closed, beyond everything known to be flushed: it was never acknowledged.
+ * not closed, behind everything known to be flushed: it was never acknowledged.
  */
-export function judgeDamage(replay: CollectedFrames): { index: TaskIndex; verdict: Verdict } {
+export function judgeDamage(replay: CollectedFrames): JudgedLog {
   const verdict: Verdict = { hurt: [], nobodys: [], ignored: new Set(), superseded: [], unended: [] };
   // Tombstones heal as well: the hashes are taken before they go.
   const byHash =
@@ -53,7 +65,12 @@ export function judgeDamage(replay: CollectedFrames): { index: TaskIndex; verdic
     if (damage !== null) verdict.hurt.push({ taskId, damage });
   for (const [, { damage }] of index.unnamed())
     if (damage !== null) verdict.hurt.push({ taskId: undefined, damage });
-  return { index, verdict };
+  const tailEnd = endOfTail(replay, verdict);
+  for (const damage of verdict.ignored) {
+    const unended = damage.offset < tailEnd ? findUnended(damage, damage.idHash, byHash, index) : undefined;
+    if (unended !== undefined) verdict.unended.push(unended);
+  }
+  return { index, verdict, tailEnd };
 }
 
 interface Case {
@@ -69,20 +86,20 @@ function judge(
   { replay, index, verdict }: Case,
 ): void {
   const newest = named?.[1];
-  if (
-    isVoid(damage, replay.voids.get(hashKey(idHash))) ||
-    (named !== undefined && isHealed(damage, named, replay))
-  ) {
+  const { segment, offset, bytes, bornAtMs, ttlMs } = damage;
+  if (replay.voids.get(hashKey(idHash))?.some((deletion) => isVoid(damage, deletion)) === true) {
     verdict.superseded.push(damage);
+    return;
+  }
+  if (named !== undefined && isHealed(damage, named, replay)) {
+    verdict.superseded.push(damage);
+    reachBack(named[0], segment, index);
     return;
   }
   if (wasNeverAcknowledged(damage, replay)) {
     verdict.ignored.add(damage);
-    const taskId = named !== undefined && index.get(named[0]) === newest ? named[0] : undefined;
-    if (damage.offset < replay.framesEnd) verdict.unended.push({ taskId, idHash, damage });
     return;
   }
-  const { segment, offset, bytes, bornAtMs, ttlMs } = damage;
   const entry: TaskEntry = {
     segment,
     offset,
@@ -113,23 +130,58 @@ function isHealed(
   return places > 0 || (places === 0 && newest.offset > damage.offset);
 }
 
-/** The deletion of a task whose id is unknown, by hash. */
-function isVoid({ sequence }: Damage, voidedAt: number | undefined): boolean {
-  return voidedAt !== undefined && (sequence === undefined || sequence <= voidedAt);
+/** A deletion must outlive the damaged frames of its task as well: they would bring it back as damaged. */
+function reachBack(taskId: string, segment: LogSegment, index: TaskIndex): void {
+  const entry = index.get(taskId);
+  const key = segmentKey(segment);
+  if (entry !== undefined && key < entry.sinceSegment) index.set(taskId, { ...entry, sinceSegment: key });
+}
+
+/** Whether a task was deleted by its hash after the damaged write. A copy says nothing by its place. */
+function isVoid({ segment, offset, sequence }: Damage, deletion: Void): boolean {
+  if (sequence !== undefined) return sequence <= deletion.sequence;
+  const key = segmentKey(segment);
+  if (key > deletion.until) return false;
+  const places = segmentKey(deletion.segment) - key;
+  return deletion.isCopy || places > 0 || (places === 0 && deletion.offset > offset);
 }
 
 function wasNeverAcknowledged(
-  { segment, sequence, torn, isMarker }: Damage,
-  replay: CollectedFrames,
+  { segment, offset, torn, isMarker }: Damage,
+  { tail }: CollectedFrames,
 ): boolean {
-  if (segment !== replay.tail || !torn || isMarker) return false;
-  return sequence === undefined || sequence > replay.durableSequence;
+  return torn && !isMarker && segment === tail?.segment && offset >= tail.flushedEnd;
 }
 
 function judgeNobodys(damage: Damage, replay: CollectedFrames, verdict: Verdict): void {
-  const isEnd = damage.offset >= replay.framesEnd;
+  const isEnd = damage.offset >= (replay.tail?.framesEnd ?? 0);
   if (isEnd && wasNeverAcknowledged(damage, replay)) verdict.ignored.add(damage);
   else verdict.nobodys.push(damage);
+}
+
+/** Damage that nobody misses is no part of the log: only what counts may keep the end behind it. */
+function endOfTail({ tail }: CollectedFrames, { hurt, nobodys }: Verdict): number {
+  let end = tail?.framesEnd ?? 0;
+  const reach = ({ segment, offset, bytes }: Damage): void => {
+    if (segment === tail?.segment) end = Math.max(end, offset + bytes);
+  };
+  for (const { damage } of hurt) reach(damage);
+  for (const damage of nobodys) reach(damage);
+  return end;
+}
+
+/** What a later opening must be told about an ignored write; nothing, where its task is refused anyway. */
+function findUnended(
+  damage: Damage,
+  idHash: IdHash | undefined,
+  byHash: ReadonlyMap<string, readonly [string, TaskEntry]> | undefined,
+  index: TaskIndex,
+): UnendedWrite | undefined {
+  if (idHash === undefined) return undefined;
+  const taskId = byHash?.get(hashKey(idHash))?.[0] ?? damage.taskId;
+  const entry = taskId === undefined ? index.getUnnamed(idHash) : index.get(taskId);
+  if (entry === undefined) return { taskId: undefined, idHash, damage };
+  return entry.damage === null ? { taskId, idHash, damage } : undefined;
 }
 
 /** A whole frame may refer to a large field that lies in a damaged one. */

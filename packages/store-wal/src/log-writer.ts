@@ -179,12 +179,12 @@ export class LogWriter {
   #encode(drafts: readonly FrameDraft[], segment: LogSegment, total: number): PlacedFrame[] {
     if (this.#buffer.length < total)
       this.#buffer = Buffer.allocUnsafe(Math.max(total, this.#buffer.length * 2));
-    const durableSequence = this.#durableSequence;
+    const flushedEnd = segment.validBytes;
     let at = 0;
     return drafts.map((draft) => {
-      const offset = segment.validBytes + at;
+      const offset = flushedEnd + at;
       const sequence = draft.copyOf ?? this.#nextSequence++;
-      const place = { segment, offset, sequence, durableSequence, previousHash: this.#previousHash };
+      const place = { segment, offset, sequence, flushedEnd, previousHash: this.#previousHash };
       const inline = encodeFrame(draft, this.#buffer, at, place);
       this.#previousHash = draft.idHash;
       const bytes = draftBytes(draft);

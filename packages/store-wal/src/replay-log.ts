@@ -57,14 +57,14 @@ export async function replayLog(
     segment.hasInvalidTail = size > end;
     segment.validBytes = end;
     if (known !== undefined && size < known) replay.damages.push(nobodys(segment, size, known - size));
-    await replay.scan(files, dir, segment, { end, mayEndInZeros: known === undefined });
-    if (isLast && known === undefined) replay.tail = segment;
+    const scanned = await replay.scan(files, dir, segment, { end, mayEndInZeros: known === undefined });
+    if (isLast && known === undefined) replay.tail = scanned;
   }
-  for (const { sequence } of cleanEnds) replay.sawDurable(sequence);
+  for (const { sequence } of cleanEnds) replay.sawSequence(sequence);
 
-  const { index, verdict } = judgeDamage(replay);
+  const { index, verdict, tailEnd } = judgeDamage(replay);
   const last = chain.at(-1)?.segment;
-  if (replay.tail !== undefined) trimTail(replay, verdict);
+  if (replay.tail !== undefined) trimTail(replay.tail.segment, tailEnd);
   const { openTasks } = replay;
   return {
     openTasks,
@@ -147,11 +147,7 @@ function endOf(
 }
 
 /** What follows the last frame that counts was never acknowledged; the next segment will say so. */
-function trimTail(replay: CollectedFrames, verdict: Verdict): void {
-  const { tail } = replay;
-  if (tail === undefined) return;
-  const kept = replay.damages.filter((damage) => damage.segment === tail && !verdict.ignored.has(damage));
-  const end = Math.max(replay.framesEnd, ...kept.map(({ offset, bytes }) => offset + bytes));
+function trimTail(tail: LogSegment, end: number): void {
   tail.hasInvalidTail ||= end < tail.validBytes;
   tail.validBytes = end;
 }

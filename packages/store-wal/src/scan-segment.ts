@@ -22,7 +22,8 @@ export interface ScannedFrame {
 /** What a scan tells. The calls come in the order of the file. */
 export interface ScanVisitor {
   frame(frame: ScannedFrame): void;
-  damage(damage: Damage): void;
+  /** `header` where that of the damaged frame is whole. */
+  damage(damage: Damage, header?: FrameHeader): void;
   /** Called between reads: the place to wait and to let others run. */
   pause?(): Promise<void>;
 }
@@ -99,7 +100,7 @@ async function skipDamaged(
   // Where neither end agrees, bytes may be missing in the middle: the next whole header decides.
   const next = endsWhereItSays ? claimedEnd : await findHeader(window, segment, offset + HEADER_BYTES);
   const end = Math.min(claimedEnd, next, window.end);
-  visitor.damage({
+  const damage = {
     segment,
     offset,
     bytes: end - offset,
@@ -110,7 +111,8 @@ async function skipDamaged(
     ttlMs: header.ttlMs,
     torn: claimedEnd > window.end || (await looksTorn(window, offset, end)),
     isMarker: false,
-  });
+  };
+  visitor.damage(damage, header);
   return end;
 }
 

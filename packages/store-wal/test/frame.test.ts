@@ -58,7 +58,7 @@ test("a frame comes back with every part of it, whatever the id and the fields a
           segment,
           offset: 640,
           sequence: 2 ** 45 + 1,
-          durableSequence: 7,
+          flushedEnd: 7,
           previousHash: noHash,
         };
         const [ref] = encodeFrame(draft, target, offset, place);
@@ -68,7 +68,7 @@ test("a frame comes back with every part of it, whatever the id and the fields a
           version,
           ttlMs,
           sequence: 2 ** 45 + 1,
-          durableSequence: 7,
+          flushedEnd: 7,
           idHash: hashId(taskId),
         });
         expect(isWholeFrame(target, offset, found, segment.salt)).toBe(true);
@@ -157,7 +157,7 @@ test("valid frames that hold no record are refused with a code, and leave the ot
       segment,
       offset,
       sequence: 5_000_000 + index,
-      durableSequence: 0,
+      flushedEnd: 0,
       previousHash: noHash,
     });
     offset += frame.length;
