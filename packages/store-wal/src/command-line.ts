@@ -8,7 +8,7 @@ Looks at a log of @longjobs/store-wal that no process has open: closed, left beh
   verify DIR              reads everything, and says what is damaged
   repair DIR --to DIR2    writes every healthy task into a new log, DIR2, which must not exist
 
-DIR is never changed, by none of the commands.
+None of the commands changes DIR.
 
   --payloads     inspect: show the records too; without it, names and sizes of their fields only
   --task ID      inspect: only this task; may be repeated
