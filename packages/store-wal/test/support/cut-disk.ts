@@ -1,0 +1,79 @@
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { decodeLock, encodeLock } from "../../src/lock-file.ts";
+import type { FileOperation } from "./wrapped-files.ts";
+
+const SECTOR_BYTES = 512;
+
+interface Inode {
+  flushed: Buffer;
+  /** Writes since the last flush, in their order. */
+  pending: { readonly at: number; readonly bytes: Buffer }[];
+}
+
+/** A number from 0 to 1, below 1. */
+export type Random = () => number;
+
+/**
+ * What a power cut may leave of a sequence of file operations: of what was written since the last flush any
+ * set of sectors, files shorter than they were, and of the names either those of the last flush or the new ones.
+ */
+export class CutDisk {
+  readonly #names = new Map<string, Inode>();
+  #flushedNames = new Map<string, Inode>();
+
+  apply({ name, path, target, bytes, position, flags }: FileOperation): void {
+    const file = this.#names.get(basename(path));
+    if (name === "open" && flags === "wx+")
+      this.#names.set(basename(path), { flushed: Buffer.alloc(0), pending: [] });
+    if (name === "file.write" && file !== undefined && bytes !== undefined)
+      file.pending.push({ at: position ?? 0, bytes });
+    if (name === "file.flush" && file !== undefined) {
+      file.flushed = file.pending.reduce((content, write) => put(content, write, () => true), file.flushed);
+      file.pending = [];
+    }
+    if ((name === "link" || name === "rename") && file !== undefined)
+      this.#names.set(basename(target ?? ""), file);
+    if (name === "rename" || name === "unlink") this.#names.delete(basename(path));
+    if (name === "flushDirectory") this.#flushedNames = new Map(this.#names);
+  }
+
+  /** Makes the files as they may be found. Their owner's process is gone, and this one is another: no lock binds. */
+  cut(dir: string, random: Random): void {
+    rmSync(dir, { recursive: true, force: true });
+    mkdirSync(dir);
+    const mode = random();
+    for (const name of new Set([...this.#names.keys(), ...this.#flushedNames.keys()])) {
+      const isNew = mode < 0.4 ? false : mode < 0.8 ? true : random() < 0.5;
+      const file = (isNew ? this.#names : this.#flushedNames).get(name);
+      const content = file && left(file, random);
+      const found = content && name.startsWith("lock") ? unlocked(content) : content;
+      if (found !== undefined) writeFileSync(join(dir, name), found);
+    }
+  }
+}
+
+function left({ flushed, pending }: Inode, random: Random): Buffer {
+  const share = random() < 0.3 ? 1 : random();
+  const content = pending.reduce((before, write) => put(before, write, () => random() < share), flushed);
+  if (share === 1 || content.length <= flushed.length || random() >= 0.3) return content;
+  return content.subarray(0, flushed.length + Math.floor(random() * (content.length - flushed.length)));
+}
+
+/** The content after a write of which only some sectors arrived. */
+function put(content: Buffer, write: Inode["pending"][number], arrives: () => boolean): Buffer {
+  const end = write.at + write.bytes.length;
+  const grown = Buffer.alloc(Math.max(content.length, end));
+  content.copy(grown);
+  for (let sector = write.at - (write.at % SECTOR_BYTES); sector < end; sector += SECTOR_BYTES) {
+    const from = Math.max(sector, write.at);
+    const to = Math.min(sector + SECTOR_BYTES, end);
+    if (arrives()) write.bytes.copy(grown, from, from - write.at, to - write.at);
+  }
+  return grown;
+}
+
+function unlocked(content: Buffer): Buffer | undefined {
+  const lock = decodeLock(content);
+  return lock && encodeLock({ ...lock, state: "closed" });
+}
