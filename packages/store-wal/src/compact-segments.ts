@@ -1,19 +1,18 @@
+import { canForget, type ForgetParts } from "./forget-segment.ts";
 import { type LogSegment, segmentKey } from "./log-segment.ts";
 import type { LogWriter } from "./log-writer.ts";
 import { moveSegment } from "./move-segment.ts";
 import { pickSegment } from "./pick-segment.ts";
 import type { RecordReader } from "./read-record.ts";
 import type { RelocateFrames } from "./relocate-frames.ts";
-import type { SegmentFiles } from "./segment-files.ts";
 import type { TaskIndex } from "./task-index.ts";
 import type { UnflushedSegments } from "./unflushed-segments.ts";
 import { walErrors } from "./wal-errors.ts";
 import type { LastCompaction } from "./wal-stats.ts";
 
-export interface CompactorParts {
+export interface CompactorParts extends ForgetParts {
   readonly floorBytes: number;
   readonly segments: Map<number, LogSegment>;
-  readonly open: SegmentFiles;
   readonly index: TaskIndex;
   readonly writer: LogWriter;
   readonly reader: RecordReader;
@@ -116,6 +115,7 @@ export class Compactor {
 
   async #compact(victim: LogSegment): Promise<void> {
     const { open, segments, unflushed } = this.#parts;
+    if (!(await canForget(victim, this.#parts))) return;
     open.hold(victim);
     await moveSegment(victim, { ...this.#parts, isStopped: () => this.#isStopped }).finally(() =>
       open.release(victim),
@@ -124,7 +124,7 @@ export class Compactor {
     // Durable first, deleted second. Without fsync this is the one place that flushes, and it flushes everything:
     // what replaced a frame of this file may be as new as the copies.
     await unflushed.flush();
-    if (this.#parts.isTakenOver()) return;
+    if (!(await canForget(victim, this.#parts)) || this.#parts.isTakenOver()) return;
     await open.remove(victim);
     unflushed.forget(victim);
     segments.delete(segmentKey(victim));

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { writeFully, type FileLayer, type OpenFile } from "./file-layer.ts";
+import { errnoOf, writeFully, type FileLayer, type OpenFile } from "./file-layer.ts";
 import { encodeLock, lockName, type LockContent } from "./lock-file.ts";
 import type { CleanEnd } from "./replay-log.ts";
 
@@ -19,6 +19,7 @@ export class DirectoryLock {
   readonly epoch: number;
   readonly #files: FileLayer;
   readonly #file: OpenFile;
+  readonly #path: string;
   readonly #nextPath: string;
   #content: LockContent;
   #timer: NodeJS.Timeout | undefined;
@@ -30,12 +31,16 @@ export class DirectoryLock {
     this.#files = files;
     this.#file = file;
     this.#content = content;
+    this.#path = join(dir, lockName(epoch));
     this.#nextPath = join(dir, lockName(epoch + 1));
   }
 
-  /** Whether somebody took this holder for dead and owns the directory now. */
+  /**
+   * Whether somebody took this holder for dead and owns the directory now. Later owners remove old locks: one that is
+   * missing has been taken over long ago, or went with its directory.
+   */
   isTakenOver(): boolean {
-    return this.#files.exists(this.#nextPath);
+    return this.#files.exists(this.#nextPath) || !this.#files.exists(this.#path);
   }
 
   /** Calls back, at the latest with the next heartbeat, when the directory has another owner. */
@@ -72,5 +77,21 @@ export class DirectoryLock {
   async #beat(): Promise<void> {
     this.#content = { ...this.#content, counter: this.#content.counter + 1 };
     await writeFully(this.#file, encodeLock(this.#content), 0);
+    // Under the path there may be another directory by now, whose lock has the same name.
+    if (!(await this.#isOwn())) this.#onTakenOver?.();
+  }
+
+  async #isOwn(): Promise<boolean> {
+    try {
+      const file = await this.#files.open(this.#path, "r");
+      try {
+        return (await file.identity()) === (await this.#file.identity());
+      } finally {
+        await file.close();
+      }
+    } catch (error) {
+      if (errnoOf(error) === "ENOENT") return false;
+      throw error;
+    }
   }
 }

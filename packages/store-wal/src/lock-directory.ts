@@ -6,6 +6,7 @@ import {
   decodeLock,
   encodeLock,
   LOCK_BYTES,
+  isEpoch,
   lockName,
   parseLockName,
   type LockContent,
@@ -19,7 +20,10 @@ import { walErrors } from "./wal-errors.ts";
 const STALE_AFTER_MS = 10_000;
 const LOOK_EVERY_MS = 250;
 
-/** Locks this many epochs back are removed: nobody who read them can still be on the way to take over. */
+/**
+ * Locks this many epochs back are removed: nobody who read them can still be on the way to take over, and an owner
+ * that finds its own missing knows that it is none.
+ */
 const KEPT_EPOCHS = 8;
 
 /** A lost race starts over; a directory cannot change owners this often while somebody tries once. */
@@ -62,7 +66,9 @@ export async function lockDirectory(files: FileLayer, dir: string, world: LockWo
     const current = Math.max(0, ...epochs);
     if (current > 0 && !(await isFree(files, dir, current, world))) continue;
     // Segments remember epochs as well, should somebody have deleted the lock files.
-    const epoch = Math.max(current, ...names.map((name) => parseSegmentName(name)?.epoch ?? 0)) + 1;
+    const written = names.map((name) => parseSegmentName(name)?.epoch ?? 0).filter(isEpoch);
+    const epoch = Math.max(current, ...written) + 1;
+    if (!isEpoch(epoch)) throw walErrors.unavailable("be opened once more", undefined);
     const content: LockContent = {
       state: "held",
       holder: world.self,
@@ -72,15 +78,21 @@ export async function lockDirectory(files: FileLayer, dir: string, world: LockWo
       counter: 0,
     };
     if (!(await makeLock(files, dir, epoch, content))) continue;
-    // Whoever decided on an old view of the directory made an old epoch: the newer one is the owner.
-    if ((await files.list(dir)).some((name) => (parseLockName(name) ?? 0) > epoch)) {
-      await files.unlink(join(dir, lockName(epoch)));
-      continue;
+    const path = join(dir, lockName(epoch));
+    try {
+      // Whoever decided on an old view of the directory made an old epoch: the newer one is the owner.
+      if ((await files.list(dir)).some((name) => (parseLockName(name) ?? 0) > epoch)) {
+        await files.unlink(path);
+        continue;
+      }
+      const cleanEnds = await readCleanEnds(files, dir, epochs);
+      const file = await files.open(path, "r+");
+      await removeOld(files, dir, epoch).catch(() => {}); // What cannot be removed now is in nobody's way.
+      return { lock: new DirectoryLock({ files, dir, epoch, file, content }), cleanEnds };
+    } catch (error) {
+      await files.unlink(path).catch(() => {}); // An owner that failed to become one must not keep others out.
+      throw error;
     }
-    const cleanEnds = await readCleanEnds(files, dir, epochs);
-    await removeOld(files, dir, epoch);
-    const file = await files.open(join(dir, lockName(epoch)), "r+");
-    return { lock: new DirectoryLock({ files, dir, epoch, file, content }), cleanEnds };
   }
   throw walErrors.unavailable("lock its directory: others keep taking it", undefined);
 }
@@ -155,6 +167,7 @@ async function isFree(files: FileLayer, dir: string, epoch: number, world: LockW
  * directory has the same lock, and it is another file. Anything less certain counts as held.
  */
 async function isCopy(files: FileLayer, path: string, epoch: number, seen: LockContent): Promise<boolean> {
+  if (seen.dir === "") return false;
   const original = join(seen.dir, lockName(epoch));
   if (original === path) return false;
   const found = await readLock(files, original).catch(() => "gone" as const);

@@ -103,6 +103,8 @@ export class LogEngine {
       markDamaged: (taskId, entry, error) => this.markDamaged(taskId, entry, error),
     });
     this.#compactor = new Compactor({
+      files,
+      dir,
       floorBytes: options.compactionFloorBytes,
       segments: log.segments,
       open: this.#open,

@@ -66,7 +66,11 @@ export class LogSegment implements SegmentId {
   }
 }
 
-/** A map key for a segment. */
+/** Files that one opening may begin, and openings that a log may see: their product is the safe integers. */
+export const MAX_NUMBER: number = 2 ** 24;
+export const MAX_EPOCH: number = 2 ** 29;
+
+/** A map key for a segment, which tombstones hold as well. */
 export function segmentKey({ epoch, number }: SegmentId): number {
-  return epoch * 4_294_967_296 + number;
+  return epoch * MAX_NUMBER + number;
 }

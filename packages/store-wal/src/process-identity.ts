@@ -19,21 +19,33 @@ export type Liveness = "alive" | "dead" | "unknown";
 /** This process, as others will see it. */
 export function identifyProcess(): ProcessIdentity {
   return {
-    bootId: orEmpty(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()),
+    bootId: orEmpty(() => readText("/proc/sys/kernel/random/boot_id").trim()),
     pidNamespace: orEmpty(() => readlinkSync("/proc/self/ns/pid")),
     pid: process.pid,
-    startTime: readProcess(process.pid)?.startTime ?? "",
+    startTime: orEmpty(() => readProcess(process.pid, readText)?.startTime ?? ""),
     host: hostname(),
   };
 }
 
 /** Whether a holder still runs. `unknown` when it lives where this process cannot look. */
-export function probeProcess(holder: ProcessIdentity, self: ProcessIdentity = identifyProcess()): Liveness {
+export function probeProcess(
+  holder: ProcessIdentity,
+  self: ProcessIdentity = identifyProcess(),
+  readStat: (path: string) => string = readText,
+): Liveness {
   if (holder.bootId === "" || self.bootId === "") return probeWithoutProc(holder, self);
   if (holder.bootId !== self.bootId || holder.pidNamespace !== self.pidNamespace) return "unknown";
-  const found = readProcess(holder.pid);
+  let found: ProcessState | undefined;
+  try {
+    found = readProcess(holder.pid, readStat);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // Only these say that there is no such process; without a descriptor, for one, nobody can look.
+    return code === "ENOENT" || code === "ESRCH" ? "dead" : "unknown";
+  }
   // A killed process that nobody has waited for keeps its pid, but writes no more.
-  if (found === undefined || found.state === "Z" || found.state === "X") return "dead";
+  if (found?.state === "Z" || found?.state === "X") return "dead";
+  if (found === undefined || holder.startTime === "") return "unknown";
   return found.startTime === holder.startTime ? "alive" : "dead";
 }
 
@@ -49,8 +61,17 @@ function probeWithoutProc(holder: ProcessIdentity, self: ProcessIdentity): Liven
   }
 }
 
-function readProcess(pid: number): { state: string; startTime: string } | undefined {
-  const stat = orEmpty(() => readFileSync(`/proc/${pid}/stat`, "latin1"));
+function readText(path: string): string {
+  return readFileSync(path, "latin1");
+}
+
+interface ProcessState {
+  readonly state: string;
+  readonly startTime: string;
+}
+
+function readProcess(pid: number, readStat: (path: string) => string): ProcessState | undefined {
+  const stat = readStat(`/proc/${pid}/stat`);
   // The second field is the command in parentheses and may contain anything, so fields count from its end.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [state, startTime] = [fields[0], fields[19]];

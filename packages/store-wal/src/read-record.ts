@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib";
 import { decodeHeader, decodeMeta, isWholeFrame, type BlobEntry } from "./decode-frame.ts";
 import { readFully } from "./file-layer.ts";
 import { FLAG_OPEN, frameKinds } from "./frame-format.ts";
-import type { BlobRef, LogSegment } from "./log-segment.ts";
+import { segmentKey, type BlobRef, type LogSegment } from "./log-segment.ts";
 import type { CachedTask } from "./record-cache.ts";
 import type { SegmentFiles } from "./segment-files.ts";
 import { encodeFields, fieldAt, isLarge, parseRecord, type TaskField } from "./task-fields.ts";
@@ -141,7 +141,7 @@ export class RecordReader {
 
   #locate(entry: TaskEntry, blob: BlobEntry, source: Buffer): StoredBlob {
     const { key, offset, bytes, checksum } = blob;
-    const segment = this.#segments.get(blob.epoch * 4_294_967_296 + blob.number);
+    const segment = this.#segments.get(segmentKey(blob));
     if (segment === undefined) throw new DamagedBytesError(entry);
     const isInline = segment === entry.segment && offset >= entry.offset;
     const at = offset - entry.offset;
