@@ -140,8 +140,7 @@ export class AppendQueue {
     const { writer } = this.#parts;
     const isCramped = batch.some(({ rank }) => rank === "ordinary") || !writer.hasRoom(bytesOf(batch));
     if (writer.isOnReserve && isCramped) await this.#tryToLeaveReserve();
-    if (!(await this.#makeRoom(batch))) return;
-    const admitted = writer.isOnReserve ? this.#refuseOrdinary(batch) : batch;
+    const admitted = await this.#admit(batch);
     if (admitted.length === 0) return;
 
     let placed: PlacedFrame[];
@@ -162,24 +161,41 @@ export class AppendQueue {
     for (const { resolve } of admitted) resolve();
   }
 
-  /** Opens a segment that takes the batch. When none can be had, rejects the batch: nothing of it was written. */
-  async #makeRoom(batch: readonly Waiting[]): Promise<boolean> {
+  /** Those that have room, in a new file if need be. The others are rejected: nothing of them was written. */
+  async #admit(batch: readonly Waiting[]): Promise<readonly Waiting[]> {
     const { writer, dir } = this.#parts;
-    if (writer.hasRoom(bytesOf(batch))) return true;
+    if (writer.isOnReserve) return this.#admitToReserve(batch);
+    if (writer.hasRoom(bytesOf(batch))) return batch;
     try {
-      if (writer.isOnReserve) throw walErrors.noSpace(dir);
       await this.#prepareReserve(batch);
       await writer.beginSegment();
-      return true;
+      return batch;
     } catch (error) {
-      if (isNoSpace(error) && (await this.#tryReserve())) return this.#makeRoom(batch);
-      const isFull = isNoSpace(error) || writer.isOnReserve;
+      const isFull = isNoSpace(error);
+      if (isFull && (await this.#tryReserve())) return this.#admitToReserve(batch);
       rejectAll(
         batch,
         isFull ? walErrors.noSpace(dir, error) : walErrors.unavailable("begin a new file", error),
       );
-      return false;
+      return [];
     }
+  }
+
+  /** The reserve is for ends of tasks. What frees space may use half of it; nothing else may use any. */
+  #admitToReserve(batch: readonly Waiting[]): readonly Waiting[] {
+    const { writer, dir } = this.#parts;
+    let bytes = 0;
+    const admitted = batch.filter(({ rank, draft }) => {
+      const after = bytes + draftBytes(draft);
+      const fits = rank === "housekeeping" ? writer.hasRoomForHousekeeping(after) : writer.hasRoom(after);
+      if (rank === "ordinary" || !fits) return false;
+      bytes = after;
+      return true;
+    });
+    const refused = new Set(batch);
+    for (const request of admitted) refused.delete(request);
+    rejectAll([...refused], walErrors.noSpace(dir));
+    return admitted;
   }
 
   /** A write or flush failed, and its segment has ended. */
@@ -201,7 +217,7 @@ export class AppendQueue {
       ? (await this.#tryReserve()) || (await this.#tryBegin())
       : await this.#tryBegin();
     if (isFull && writer.isOnReserve) {
-      const urgent = this.#refuseOrdinary(batch);
+      const urgent = this.#admitToReserve(batch);
       if (urgent.length > 0) await this.#commit(urgent);
       return;
     }
@@ -210,14 +226,6 @@ export class AppendQueue {
       batch,
       isFull && isAbsent ? walErrors.noSpace(dir, error) : walErrors.unavailable("write", error),
     );
-  }
-
-  #refuseOrdinary(batch: readonly Waiting[]): Waiting[] {
-    rejectAll(
-      batch.filter(({ rank }) => rank === "ordinary"),
-      walErrors.noSpace(this.#parts.dir),
-    );
-    return batch.filter(({ rank }) => rank !== "ordinary");
   }
 
   async #tryBegin(): Promise<boolean> {

@@ -3,7 +3,7 @@ import { draftBytes, encodeFrame, type FrameDraft } from "./encode-frame.ts";
 import { flushDirectory, ShortWriteError, writeFully, type FileLayer, type OpenFile } from "./file-layer.ts";
 import { frameKinds } from "./frame-format.ts";
 import { noHash, type IdHash } from "./hash-id.ts";
-import { LogSegment, segmentKey, type BlobRef } from "./log-segment.ts";
+import { LogSegment, MAX_NUMBER, segmentKey, type BlobRef } from "./log-segment.ts";
 import type { ReserveFile } from "./reserve-file.ts";
 import type { SegmentFiles } from "./segment-files.ts";
 import { encodeSegmentHeader, FRAMES_START, segmentName, type SegmentHeader } from "./segment-header.ts";
@@ -99,6 +99,11 @@ export class LogWriter {
     const after = this.#active.validBytes + bytes;
     if (this.#isOnReserve) return after <= (this.#parts.reserve?.bytes ?? 0);
     return after <= this.#parts.segmentBytes || this.#active.validBytes === FRAMES_START;
+  }
+
+  /** On the reserve, half of the space is not for housekeeping. */
+  hasRoomForHousekeeping(bytes: number): boolean {
+    return this.hasRoom(this.#isOnReserve ? bytes + (this.#parts.reserve?.bytes ?? 0) / 2 : bytes);
   }
 
   /** Goes on in a new file. It and its name are durable when this resolves, and so is the end of the last one. */
@@ -197,6 +202,7 @@ export class LogWriter {
     const { epoch, randomUint32 } = this.#parts;
     // A number is used once, even if the file was never finished.
     const number = this.#nextNumber;
+    if (number >= MAX_NUMBER) throw new RangeError("This opening has begun as many files as it can.");
     this.#nextNumber += 1;
     const predecessor = this.#last && {
       epoch: this.#last.epoch,

@@ -12,7 +12,7 @@ const LEAST_GARBAGE = 0.2;
 export function pickSegment(
   segments: readonly LogSegment[],
   tried: ReadonlySet<LogSegment>,
-  writer: Pick<LogWriter, "active" | "isOnReserve" | "hasRoom">,
+  writer: Pick<LogWriter, "active" | "isOnReserve" | "hasRoomForHousekeeping">,
   floorBytes: number,
 ): LogSegment | undefined {
   let best: LogSegment | undefined;
@@ -20,8 +20,8 @@ export function pickSegment(
     if (tried.has(segment) || garbageShare(segment) < LEAST_GARBAGE || isKeeper(segment, segments)) continue;
     if (segment === writer.active && segment.garbageBytes < floorBytes / 2) continue;
     if (writer.isOnReserve) {
-      // Half of what is left of the reserve stays for terminal writes.
-      if (segment === writer.active || !writer.hasRoom(segment.liveBytes * 2)) continue;
+      if (segment === writer.active) continue;
+      if (segment.liveBytes > 0 && !writer.hasRoomForHousekeeping(segment.liveBytes)) continue;
     }
     if (best === undefined || garbageShare(segment) > garbageShare(best)) best = segment;
   }
@@ -33,7 +33,7 @@ function garbageShare(segment: LogSegment): number {
   return bytes === 0 ? 1 : segment.garbageBytes / bytes;
 }
 
-/** A header that says where its predecessor ends must outlive a predecessor whose file goes on. */
+/** A header that says where its predecessor ends must outlive a predecessor whose file goes on: see `canForget`. */
 function isKeeper({ header: { predecessor } }: LogSegment, segments: readonly LogSegment[]): boolean {
   if (predecessor === undefined) return false;
   const key = segmentKey(predecessor);

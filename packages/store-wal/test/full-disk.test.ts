@@ -96,6 +96,44 @@ test("a reserve that is used up gives no_space to terminal writes too, and loses
   }
 });
 
+test("on the reserve a terminal write is not refused because of what arrives beside it", async () => {
+  for (const isOnReserve of [false, true]) {
+    const { files, fill } = fullDisk();
+    const { store } = await openStore(tempDir(), { files, reserveBytes });
+    for (const id of ["a", "b", "c", "d"]) await store.create(record(id));
+    fill();
+    if (isOnReserve) await store.update("d", { status: "cancelled" }, 1);
+    const codes = await Promise.all([
+      codeOf(store.update("a", { result: bigResult(300 * 1024) }, 1)),
+      codeOf(store.update("b", { status: "completed", result: bigResult(2_000) }, 1)),
+      codeOf(store.update("c", { status: "completed", result: bigResult(300 * 1024) }, 1)),
+    ]);
+    expect(codes).toEqual(["no_space", undefined, "no_space"]);
+    expect((await store.get("b"))?.status).toBe("completed");
+  }
+});
+
+test("tasks that expire while the disk is full leave half of the reserve to terminal writes", async () => {
+  const { files, fill } = fullDisk();
+  let nowMs = 1_000_000;
+  const { store } = await openStore(tempDir(), { files, reserveBytes, now: () => nowMs });
+  const ids = Array.from({ length: 60 }, (_, index) => `t${index}`);
+  for (const id of ids) await store.create(record(id));
+  await Promise.all(
+    Array.from({ length: 3_000 }, (_, index) => store.create(record(`e${index}`, { ttlMs: 1_000 }))),
+  );
+  fill();
+  nowMs += 1_000;
+  await store.update("t0", { status: "cancelled" }, 1);
+  expect(await codeOf(store.sweep())).toBe("no_space");
+  let ended = 0;
+  for (const id of ids.slice(1)) {
+    const code = await codeOf(store.update(id, { status: "completed", result: bigResult(2_000) }, 1));
+    if (code === undefined) ended += 1;
+  }
+  expect(ended).toBeGreaterThan(45);
+});
+
 test("without a reserve a full disk is no_space for everybody until there is space", async () => {
   const dir = tempDir();
   const { files, fill, free } = fullDisk();
