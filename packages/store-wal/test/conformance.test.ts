@@ -14,7 +14,10 @@ async function makeStore(): Promise<StoreUnderTest> {
   let current: { store: WalTaskStore; mortal: MortalFiles };
   const open = async (): Promise<WalTaskStore> => {
     const mortal = mortalFiles();
-    const store = await WalTaskStore.open({ dir, now: () => nowMs, reserveBytes: null, files: mortal.files });
+    const { files } = mortal;
+    // What fails in the background while the disk fails is no finding.
+    const onError = (): void => {};
+    const store = await WalTaskStore.open({ dir, now: () => nowMs, reserveBytes: null, files, onError });
     current = { store, mortal };
     return store;
   };
@@ -33,6 +36,7 @@ async function makeStore(): Promise<StoreUnderTest> {
       copyWithoutLocks(left, dir);
       return open();
     },
+    fault: () => current.mortal.fail(),
     dispose: async () => {
       await current.store.close();
       rmSync(root, { recursive: true });
