@@ -5,13 +5,16 @@ import type { ResolvedFallbackOptions } from "./fallback-options.ts";
 /** Of what a handler says in a reply that a model may read many times; a whole reply stays below 600 characters. */
 const maxSaid = 80;
 
+/** Structured content up to this many characters is sent as text too; a large result is sent once. */
+const maxBareText = 4_000;
+
 /** A tool result for a model that does not know of tasks: text that says what to do next, and the same as data. */
 export type TaskReply = JsonObject & { readonly content: JsonValue; readonly structuredContent: JsonObject };
 
 /**
  * What a task is like now, in words that a model can act on.
  *
- * @param lead - What the call has done, said first where the task goes on.
+ * @param lead - What the call has done, said first unless the reply is the tool's own result.
  */
 export function describeTask(
   task: DetailedTask,
@@ -40,9 +43,9 @@ export function describeTask(
     case "completed":
       return completedReply(taskId, task.result, base);
     case "failed":
-      return failedReply(task, base);
+      return failedReply(task, base, lead);
     case "cancelled":
-      return reply(`Task ${taskId} was cancelled; it has no result.`, base);
+      return reply(`${lead}Task ${taskId} was cancelled; it has no result.`, base);
   }
 }
 
@@ -113,14 +116,19 @@ function completedReply(taskId: string, result: JsonObject, base: JsonObject): T
 
 /** Many hosts show a model the text alone: without any it could not tell that the work is done. */
 function bareText(taskId: string, structuredContent: JsonValue | undefined): JsonObject {
-  const result =
-    structuredContent === undefined ? "It has no result to show." : JSON.stringify(structuredContent);
-  return { type: "text", text: `Task ${taskId} is completed. ${result}` };
+  return { type: "text", text: `Task ${taskId} is completed. ${resultText(structuredContent)}` };
+}
+
+function resultText(structuredContent: JsonValue | undefined): string {
+  if (structuredContent === undefined) return "It has no result to show.";
+  const json = JSON.stringify(structuredContent);
+  return json.length > maxBareText ? "Its result is in structuredContent." : json;
 }
 
 function failedReply(
   { taskId, error }: Extract<DetailedTask, { status: "failed" }>,
   base: JsonObject,
+  lead: string,
 ): TaskReply {
   const data = error.data as { recoveryHint?: unknown; reason?: unknown; retryable?: unknown } | undefined;
   const hint =
@@ -132,7 +140,7 @@ function failedReply(
     recoveryHint: hint,
   };
   return {
-    ...reply(`Task ${taskId} failed: ${error.message} ${hint}`, { ...base, error: envelope }),
+    ...reply(`${lead}Task ${taskId} failed: ${error.message} ${hint}`, { ...base, error: envelope }),
     isError: true,
   };
 }
@@ -141,6 +149,15 @@ function reply(text: string, structuredContent: JsonObject): TaskReply {
   return { content: [{ type: "text", text }], structuredContent };
 }
 
+/** Cut by what it takes on the wire: a quote or a line break takes two characters there. */
 function cut(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+  const start = text.slice(0, length);
+  if (start.length === text.length && wireLength(text) <= length) return text;
+  let kept = start.length;
+  while (wireLength(start.slice(0, kept)) >= length) kept -= 1;
+  return `${start.slice(0, kept).replace(/[\uD800-\uDBFF]$/, "")}…`;
+}
+
+function wireLength(text: string): number {
+  return JSON.stringify(text).length - 2;
 }

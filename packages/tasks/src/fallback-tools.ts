@@ -1,4 +1,4 @@
-import { isLongJobsError, jsonEquals, LongJobsError } from "@longjobs/core";
+import { isLongJobsError, isTerminal, jsonEquals, LongJobsError } from "@longjobs/core";
 import type {
   DetailedTask,
   InputRequest,
@@ -137,7 +137,8 @@ export function createFallbackTools(context: FallbackContext): readonly Fallback
       async (args: { readonly taskId: string }, _call, scope) => {
         await context.lifecycle.cancelTask(args.taskId, { scope });
         const task = await context.lifecycle.getTask(args.taskId, { scope });
-        return describe(task, scope, context, "The task was asked to stop, and stops when it can. ");
+        const lead = isTerminal(task.status) ? "" : "The task was asked to stop, and stops when it can. ";
+        return describe(task, scope, context, lead);
       },
     ),
   ];

@@ -2,43 +2,11 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
 import { deepValue, modernFrame } from "./support/frames.ts";
+import { hostileIds } from "./support/hostile-ids.ts";
 import { errorOf, HttpDoor } from "./support/http-door.ts";
 import { recordText, startTasks } from "./support/started-tasks.ts";
 import { StdioDoor } from "./support/stdio-door.ts";
 import { gatedTool, greeter, text } from "./support/tools.ts";
-
-const hostileIds: readonly (readonly [string, unknown])[] = [
-  ["a path upwards", "../x"],
-  ["an absolute path", "/etc/passwd"],
-  ["a Windows path", "..\\..\\x"],
-  ["a percent-encoded path", "%2e%2e%2fx"],
-  ["NUL", "a\u0000b"],
-  ["a line break", "a\nb"],
-  ["only a line break at the end", "abc\n"],
-  ["300 characters", "a".repeat(300)],
-  ["129 characters", "a".repeat(129)],
-  ["no characters", ""],
-  ["a blank", " "],
-  ["__proto__", "__proto__"],
-  ["a pattern", "*"],
-  ["a key pattern", "task:*"],
-  ["a set of braces", "{a,b}"],
-  ["a SQL quote", "a' or '1'='1"],
-  ["a script", "<script>"],
-  ["letters that look alike", "tаsk"],
-  ["an emoji", "💥"],
-  ["a lone surrogate", "a\ud800"],
-  ["a reserved character", "longjobs:secret"],
-  ["a dash in front", "-rf"],
-  ["nothing", undefined],
-  ["null", null],
-  ["a number", 7],
-  ["a boolean", true],
-  ["a list", ["t"]],
-  ["an object", {}],
-  ["an object that cannot become text", { toString: 1, valueOf: 1 }],
-  ["a list of 20,000 levels", deepValue],
-];
 
 describe("P33: a hostile id is -32602 on every entry point, and reaches no store", () => {
   test.for(hostileIds)("%s", async ([, taskId]) => {

@@ -1,8 +1,6 @@
-import { fork, type ChildProcess } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 
 import type { JsonObject, JsonValue } from "@longjobs/core";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -15,9 +13,9 @@ import {
 import { afterEach, expect, test } from "vitest";
 
 import { parseFrames, routingHeaders } from "./support/http-door.ts";
+import { ServerProcess } from "./support/server-process.ts";
 import { assertWire } from "./support/wire.ts";
 
-const program = fileURLToPath(new URL("support/http-server/child.ts", import.meta.url));
 const clientInfo = { name: "official-client", version: "1.0.0" };
 const clientCapabilities = { elicitation: { form: {} }, extensions: { "io.modelcontextprotocol/tasks": {} } };
 
@@ -25,75 +23,6 @@ interface JsonRpcFault {
   readonly code: number;
   readonly message: string;
   readonly data?: JsonValue;
-}
-
-interface ChildMessage {
-  readonly port?: number;
-  readonly taskId?: string;
-  readonly status?: string;
-}
-
-/** A server in a process of its own, which can be killed and started again on its directory and port. */
-class ServerProcess {
-  readonly port: number;
-  readonly #child: ChildProcess;
-  readonly #messages: ChildMessage[];
-
-  private constructor(child: ChildProcess, messages: ChildMessage[], port: number) {
-    this.#child = child;
-    this.#messages = messages;
-    this.port = port;
-  }
-
-  static async start(dir: string, port = 0): Promise<ServerProcess> {
-    const child = fork(program, [dir, `${port}`], { execArgv: [] });
-    const messages: ChildMessage[] = [];
-    child.on("message", (message) => messages.push(message as ChildMessage));
-    const { port: bound } = await waitFor(child, messages, (message) => message.port !== undefined);
-    return new ServerProcess(child, messages, bound ?? 0);
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.port}/mcp`;
-  }
-
-  /** Resolves when the server has said that a task has a status. */
-  async until(taskId: string, status: string): Promise<void> {
-    await waitFor(
-      this.#child,
-      this.#messages,
-      (message) => message.taskId === taskId && message.status === status,
-    );
-  }
-
-  async kill(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const ended = new Promise((resolve) => {
-      this.#child.once("exit", resolve);
-    });
-    this.#child.kill("SIGKILL");
-    await ended;
-  }
-}
-
-function waitFor(
-  child: ChildProcess,
-  messages: readonly ChildMessage[],
-  isIt: (message: ChildMessage) => boolean,
-): Promise<ChildMessage> {
-  return new Promise((resolve, reject) => {
-    const deadline = setTimeout(() => reject(new Error("The server did not say it within 20 s.")), 20_000);
-    const look = (): void => {
-      const found = messages.find(isIt);
-      if (found === undefined) return;
-      clearTimeout(deadline);
-      child.off("message", look);
-      resolve(found);
-    };
-    child.on("message", look);
-    child.once("exit", (code) => reject(new Error(`The server ended with ${code}.`)));
-    look();
-  });
 }
 
 /** One POST for one frame. Everything that comes back is checked. */
