@@ -27,3 +27,14 @@ export function editToolList(tools: readonly ListedTool[], view: ListView): List
     return shown;
   });
 }
+
+/** The list with what revision 2025-11-25 wants to know: which tools may be called as a task. */
+export function showTaskSupport(
+  tools: readonly ListedTool[],
+  taskTools: ReadonlyMap<string, TaskTool>,
+): ListedTool[] {
+  return tools.map((tool) => {
+    const taskSupport = taskTools.get(tool.name)?.taskSupport;
+    return taskSupport === undefined ? tool : { ...tool, execution: { taskSupport } };
+  });
+}

@@ -18,16 +18,17 @@ import { toListedSchema, type ListedSchema } from "./listed-schema.ts";
 import { progressSender } from "./progress-sender.ts";
 import { answersInJson, FrontedHandlers, openV1 } from "./sdk-v1.ts";
 import type { OpenedV1, RawHandler, RawRequest, ServerV1, V1Extra, V1Server } from "./sdk-v1.ts";
-import type { SeamContext } from "./seam-v2.ts";
+import type { SeamContext } from "./seam-context.ts";
 import { describeIssues } from "./standard-schema.ts";
-import { longestTimeoutMs, type Caller2025, type Client2025 } from "./tasks-2025/client-2025.ts";
+import { longestTimeoutMs, toTaskWish, type Caller2025, type Client2025 } from "./tasks-2025/client-2025.ts";
 import {
+  notAsTask,
   readTaskParam,
-  relatedTo,
+  refusedText,
   tasksCapability2025,
   toCreateTaskResult2025,
 } from "./tasks-2025/wire-2025.ts";
-import type { TaskWish, ToolCall } from "./tool-call.ts";
+import type { ToolCall } from "./tool-call.ts";
 import type { TaskTool } from "./tool-config.ts";
 
 /** A tool of ours on one server. */
@@ -207,7 +208,7 @@ class SeamV1 {
       }
       if (served.kind === "task") return this.#context.describeStarted(served.view.taskId);
       if (call.taskWish === undefined) return served.result;
-      throw jsonRpcError(rpcCode.invalidParams, firstText(served.result));
+      throw jsonRpcError(rpcCode.invalidParams, refusedText(served.result));
     } catch (error) {
       if (!isNotAnswered(error)) throw error;
       const envelope = error.toJSON() as unknown as JsonObject;
@@ -238,19 +239,12 @@ class SeamV1 {
       rawArguments: normalizeJson(dropUndefined(params?.["arguments"] ?? {}), "arguments"),
       signal: extra.signal,
       malformedKeys: [],
-      ...(wish === undefined ? {} : { taskWish: this.#taskWish(wish, extra) }),
+      ...(wish === undefined
+        ? {}
+        : { taskWish: toTaskWish(wish, this.#client(extra), extra._meta?.progressToken) }),
       ...(output === undefined ? {} : { outputSchema: output.schema }),
       ...(sendProgress === undefined ? {} : { sendProgress }),
     };
-  }
-
-  #taskWish(wish: { readonly ttl?: number }, extra: V1Extra): TaskWish {
-    const { askable, notify } = this.#client(extra);
-    const token = extra._meta?.progressToken;
-    if (token === undefined || notify === undefined) return { ...wish, askable };
-    const progressFor: TaskWish["progressFor"] = (taskId) =>
-      progressSender(token, notify, { _meta: relatedTo(taskId) }) ?? (() => undefined);
-    return { ...wish, askable, progressFor };
   }
 
   #caller(extra: V1Extra): Caller2025 {
@@ -285,12 +279,3 @@ class SeamV1 {
 }
 
 const anyResult = { safeParse: (data: unknown) => ({ success: true as const, data }) };
-
-function notAsTask(name: string): Error {
-  return jsonRpcError(rpcCode.methodNotFound, `The tool ${name} cannot be called as a task.`);
-}
-
-function firstText(result: JsonObject): string {
-  const [first] = (result["content"] ?? []) as readonly { readonly text?: string }[];
-  return first?.text ?? "The call was refused before a task was made.";
-}

@@ -1,5 +1,5 @@
 /*
- * The one file that knows the TypeScript SDK v2 (`@modelcontextprotocol/server` from 2.3).
+ * How tasks are served through the TypeScript SDK v2 (`@modelcontextprotocol/server` from 2.3): both revisions of it.
  *
  * Tools are registered with the SDK's own `registerTool`, so that it checks arguments, lists them and serves
  * multi-round-trip input. Our callback runs the whole call. Two things cannot leave a callback, a task handle
@@ -8,100 +8,38 @@
  * the SDK; where that map is missing, `attach` says so.
  */
 import { normalizeJson, readRequestContext, TASKS_EXTENSION_ID } from "@longjobs/core";
-import type { InputResponse, JsonObject } from "@longjobs/core";
+import type { JsonObject, TaskView } from "@longjobs/core";
 import { dropUndefined } from "./drop-undefined.ts";
-import { editToolList, type ListedTool, type ListView } from "./edit-tool-list.ts";
+import { editToolList, showTaskSupport, type ListedTool, type ListView } from "./edit-tool-list.ts";
 import type { FallbackTool } from "./fallback-tools.ts";
 import { jsonRpcError, rpcCode } from "./json-rpc-error.ts";
 import { progressSender } from "./progress-sender.ts";
+import { answersInJson } from "./sdk-v1.ts";
+import { assertKnownSdk, forceToolHandlers, unknownSdk } from "./sdk-v2.ts";
+import type { McpServerV2, RawHandler, TaskParams, V2Context, V2Internals } from "./sdk-v2.ts";
+import type { SeamContext } from "./seam-context.ts";
 import type { Served } from "./serve-tool-call.ts";
 import type { StandardResult, StandardSchema } from "./standard-schema.ts";
-import type { TaskAnswers, TaskCaller, TaskMethods } from "./task-methods.ts";
-import type { TaskMethods2025 } from "./tasks-2025/task-methods-2025.ts";
+import type { TaskAnswers, TaskCaller } from "./task-methods.ts";
 import { toCreateTaskResult } from "./task-wire.ts";
+import { longestTimeoutMs, toTaskWish } from "./tasks-2025/client-2025.ts";
+import type { Caller2025, Client2025 } from "./tasks-2025/client-2025.ts";
+import {
+  notAsTask,
+  readTaskParam,
+  refusedText,
+  tasksCapability2025,
+  toCreateTaskResult2025,
+} from "./tasks-2025/wire-2025.ts";
 import type { ToolCall } from "./tool-call.ts";
 import type { TaskTool } from "./tool-config.ts";
-import type { JsonSchemaValidator } from "./validate-input.ts";
-
-/** A `McpServer` of SDK v2, as far as it is used here. */
-export interface McpServerV2 {
-  readonly server: object;
-  registerTool(...args: never[]): unknown;
-}
-
-/** What the seam needs of longjobs. */
-export interface SeamContext {
-  readonly methods: TaskMethods;
-  /** The task methods for clients of revision 2025-11-25. */
-  readonly methods2025: TaskMethods2025;
-  readonly serve: (tool: TaskTool, args: unknown, call: ToolCall) => Promise<Served>;
-  /** The error as the client is told it; a fault of the server is reported on the way. */
-  readonly tellError: (error: unknown) => Error;
-  readonly useValidator: (validator: JsonSchemaValidator) => void;
-  /** The tools for clients that do not have tasks. */
-  readonly fallbackTools: readonly FallbackTool[];
-  /** What such a client gets instead of a task handle. */
-  readonly describeStarted: (taskId: string) => JsonObject;
-}
-
-/** The private and generic parts of the SDK that are reached for here. */
-interface V2Internals {
-  readonly server: {
-    readonly _requestHandlers: Map<string, RawHandler>;
-    readonly _jsonSchemaValidator?: JsonSchemaValidator;
-    _requestStateVerify?: VerifyRequestState | undefined;
-    readonly transport?: { readonly constructor: { readonly name: string } };
-    assertCanSetRequestHandler(method: string): void;
-    getNegotiatedProtocolVersion(): string | undefined;
-    registerCapabilities(capabilities: object): void;
-    setRequestHandler(
-      method: string,
-      schemas: { readonly params: StandardSchema<TaskParams> },
-      handler: (params: TaskParams, ctx: V2Context) => Promise<JsonObject>,
-    ): void;
-  };
-  isConnected(): boolean;
-  registerTool(
-    name: string,
-    config: object,
-    callback: (...args: unknown[]) => Promise<unknown>,
-  ): RegisteredTool;
-}
-
-interface RegisteredTool {
-  readonly outputSchema?: StandardSchema;
-  remove(): void;
-}
-
-/** A server's own check of `requestState`, its `requestState.verify` option. */
-type VerifyRequestState = (state: string, ctx: V2Context) => unknown;
-
-type RawHandler = (request: RawRequest, ctx: V2Context) => Promise<unknown>;
-
-interface RawRequest {
-  readonly params?: { readonly name?: unknown; readonly arguments?: unknown };
-}
-
-interface V2Context {
-  readonly mcpReq: {
-    readonly _meta?: { readonly progressToken?: string | number };
-    readonly envelope?: { readonly [key: string]: unknown };
-    readonly inputResponses?: { readonly [key: string]: InputResponse };
-    readonly droppedInputResponseKeys?: readonly string[];
-    readonly signal: AbortSignal;
-    requestState(): unknown;
-    notify(notification: object): Promise<void>;
-  };
-}
-
-interface TaskParams {
-  readonly taskId?: unknown;
-}
 
 /** What one call carries past the SDK's own handler. */
 interface Slot {
   readonly tool: unknown;
   readonly rawArguments: unknown;
+  /** Present when a client of revision 2025-11-25 wants a task. */
+  readonly wish: { readonly ttl?: number } | undefined;
   swap?: JsonObject;
   error?: Error;
 }
@@ -123,12 +61,12 @@ export function attachV2(server: McpServerV2, context: SeamContext): (tool: Task
   const mcp = server as unknown as V2Internals;
   assertKnownSdk(mcp);
   assertAttachable(mcp);
-  for (const method of ["tasks/get", "tasks/update", "tasks/cancel"])
+  for (const method of ["tasks/get", "tasks/update", "tasks/cancel", "tasks/result"])
     mcp.server.assertCanSetRequestHandler(method);
   const handlers = forceToolHandlers(mcp);
   attached.add(mcp);
-  mcp.server.registerCapabilities({ extensions: { [TASKS_EXTENSION_ID]: {} } });
-  serveTaskMethods(mcp, context.methods);
+  mcp.server.registerCapabilities({ extensions: { [TASKS_EXTENSION_ID]: {} }, ...tasksCapability2025 });
+  serveTaskMethods(mcp, context);
   const taskTools = new Map<string, TaskTool>();
   standInFront(mcp, handlers, {
     taskTools,
@@ -146,42 +84,9 @@ export function attachV2(server: McpServerV2, context: SeamContext): (tool: Task
   };
 }
 
-/** Everything that is reached for, before anything is changed. */
-function assertKnownSdk(given: V2Internals): void {
-  const mcp = given as Partial<V2Internals> | null | undefined;
-  const inner = mcp?.server as Partial<V2Internals["server"]> | null | undefined;
-  const present =
-    hasMethods(mcp, ["isConnected", "registerTool"]) &&
-    hasMethods(inner, ["assertCanSetRequestHandler", "getNegotiatedProtocolVersion"]) &&
-    hasMethods(inner, ["registerCapabilities", "setRequestHandler"]) &&
-    hasMethods(inner?._requestHandlers, ["get", "set", "has"]);
-  if (!present) throw unknownSdk();
-}
-
-function hasMethods(object: object | null | undefined, names: readonly string[]): boolean {
-  const methods = object as { readonly [name: string]: unknown } | null | undefined;
-  return names.every((name) => typeof methods?.[name] === "function");
-}
-
 function assertAttachable(mcp: V2Internals): void {
   if (attached.has(mcp)) throw new Error("longjobs is attached to this server already.");
   if (mcp.isConnected()) throw new Error("Attach longjobs before the server connects.");
-}
-
-/** The SDK makes its tool handlers with the first tool; a tool that comes and goes makes them now. */
-function forceToolHandlers(mcp: V2Internals): Map<string, RawHandler> {
-  const handlers = mcp.server._requestHandlers;
-  if (!handlers.has("tools/call"))
-    mcp.registerTool("longjobs_probe", {}, async () => ({ content: [] })).remove();
-  if (!handlers.has("tools/call")) throw unknownSdk();
-  return handlers;
-}
-
-function unknownSdk(): Error {
-  return new Error(
-    "longjobs attaches to an McpServer of @modelcontextprotocol/server, from 2.3 on, or to an McpServer or Server of " +
-      "@modelcontextprotocol/sdk, from 1.29 on, and this is none that it knows. Pass the McpServer itself; if it is one, use another version of the SDK, or a newer @longjobs/tasks.",
-  );
 }
 
 function standInFront(
@@ -196,16 +101,23 @@ function standInFront(
     const result = (await innerList(request, ctx)) as { readonly tools: readonly ListedTool[] };
     if (view.taskTools.size === 0) return result;
     const { declaresTasks, modern } = toCaller(mcp, ctx);
-    const tools = editToolList(result.tools, { ...view, declaresTasks });
+    const edited = editToolList(result.tools, { ...view, declaresTasks });
+    const tools = modern ? edited : showTaskSupport(edited, view.taskTools);
     // The list depends on who asks: nobody may keep it for somebody else.
     return { ...result, tools, ...(modern ? { ttlMs: 0, cacheScope: "private" } : {}) };
   });
   handlers.set("tools/call", async (request, ctx) => {
-    const slot: Slot = { tool: request.params?.name, rawArguments: request.params?.arguments };
+    const { name, arguments: rawArguments, task } = request.params ?? {};
+    // Spec 2026-07-28: a `task` parameter of the earlier revision is ignored.
+    const wish = toCaller(mcp, ctx).modern ? undefined : readTaskParam(task);
+    if (wish !== undefined && !view.taskTools.has(name as string)) throw notAsTask(String(name));
+    const slot: Slot = { tool: name, rawArguments, wish };
     slots.set(ctx.mcpReq.signal, slot);
     const result = await inner(request, ctx);
     if (slot.error !== undefined) throw slot.error;
-    return slot.swap ?? result;
+    if (slot.swap !== undefined) return slot.swap;
+    if (wish !== undefined) throw jsonRpcError(rpcCode.invalidParams, refusedText(result as JsonObject));
+    return result;
   });
 }
 
@@ -232,7 +144,7 @@ function registerTaskTool(mcp: V2Internals, tool: TaskTool, context: SeamContext
       const served = await context.serve(tool, args, call);
       if (served.kind !== "task") return toCallbackResult(served);
       const { view } = served;
-      slot.swap = call.declaresTasks ? toCreateTaskResult(view) : context.describeStarted(view.taskId);
+      slot.swap = toTaskAnswer(mcp, ctx, call, view, context);
       // An error result is the one kind that the SDK does not check against an outputSchema.
       return { content: [], isError: true };
     } catch (error) {
@@ -240,6 +152,20 @@ function registerTaskTool(mcp: V2Internals, tool: TaskTool, context: SeamContext
       throw slot.error;
     }
   });
+}
+
+function toTaskAnswer(
+  mcp: V2Internals,
+  ctx: V2Context,
+  call: ToolCall,
+  view: TaskView,
+  context: SeamContext,
+): JsonObject {
+  if (call.declaresTasks) return toCreateTaskResult(view);
+  if (call.taskWish === undefined) return context.describeStarted(view.taskId);
+  const { notify } = toClient2025(mcp, ctx);
+  if (notify !== undefined) context.methods2025.statuses.watch(view.taskId, notify);
+  return toCreateTaskResult2025(view);
 }
 
 /** What the SDK's own handler gets to see. It checks and sends plain results and questions itself. */
@@ -301,6 +227,9 @@ function toToolCall(
     rawArguments: normalizeJson(dropUndefined(slot.rawArguments ?? {}), "arguments"),
     signal: mcpReq.signal,
     malformedKeys: mcpReq.droppedInputResponseKeys ?? [],
+    ...(slot.wish === undefined
+      ? {}
+      : { taskWish: toTaskWish(slot.wish, toClient2025(mcp, ctx), mcpReq._meta?.progressToken) }),
     ...(mcpReq.inputResponses === undefined ? {} : { inputResponses: mcpReq.inputResponses }),
     ...(typeof requestState === "string" ? { requestState } : {}),
     ...(outputSchema === undefined ? {} : { outputSchema }),
@@ -319,17 +248,46 @@ function toCaller(mcp: V2Internals, ctx: V2Context): TaskCaller {
   return { request: readRequestContext(ctx, local), declaresTasks, modern };
 }
 
-function serveTaskMethods(mcp: V2Internals, methods: TaskMethods): void {
+/** Both revisions have `tasks/get` and `tasks/cancel`, and each has one more of its own. */
+function serveTaskMethods(mcp: V2Internals, { methods, methods2025 }: SeamContext): void {
   const schemas = { params: anyParams };
-  mcp.server.setRequestHandler("tasks/get", schemas, ({ taskId }, ctx) =>
-    methods.get(taskId, toCaller(mcp, ctx)),
-  );
-  mcp.server.setRequestHandler("tasks/cancel", schemas, ({ taskId }, ctx) =>
-    methods.cancel(taskId, toCaller(mcp, ctx)),
-  );
+  for (const method of ["get", "cancel"] as const) {
+    mcp.server.setRequestHandler(`tasks/${method}`, schemas, ({ taskId }, ctx) => {
+      const caller = toCaller(mcp, ctx);
+      return caller.modern
+        ? methods[method](taskId, caller)
+        : methods2025[method](taskId, toCaller2025(mcp, ctx, caller));
+    });
+  }
   mcp.server.setRequestHandler("tasks/update", schemas, ({ taskId }, ctx) =>
     methods.update(taskId, () => toTaskAnswers(ctx), toCaller(mcp, ctx)),
   );
+  mcp.server.setRequestHandler("tasks/result", schemas, async ({ taskId }, ctx) => {
+    const caller = toCaller(mcp, ctx);
+    if (!caller.modern) return methods2025.result(taskId, toCaller2025(mcp, ctx, caller));
+    throw jsonRpcError(rpcCode.methodNotFound, "This method belongs to protocol revision 2025-11-25.");
+  });
+}
+
+function toCaller2025(mcp: V2Internals, ctx: V2Context, { request }: TaskCaller): Caller2025 {
+  return {
+    request,
+    signal: ctx.mcpReq.signal,
+    client: toClient2025(mcp, ctx),
+    connection: mcp.server,
+  };
+}
+
+/** Over HTTP this leg is stateless: such a server does not know its clients, and their answers go to another instance. */
+function toClient2025({ server }: V2Internals, { mcpReq }: V2Context): Client2025 {
+  const capabilities = server.getClientCapabilities();
+  return {
+    askable: capabilities === undefined || answersInJson(server) ? {} : capabilities,
+    ask: (question, signal) => mcpReq.send(question, { timeout: longestTimeoutMs, signal }),
+    ...(capabilities === undefined
+      ? {}
+      : { notify: (notification: object) => server.notification(notification) }),
+  };
 }
 
 /** The SDK has lifted the answers out of the params and set aside what is no response object. */

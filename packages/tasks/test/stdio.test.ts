@@ -66,7 +66,7 @@ describe("a real process over stdio", () => {
 });
 
 describe("a client of 2025-11-25 over stdio", () => {
-  test("sees the tools, waits for their results, and has no task methods", async () => {
+  test("sees the tools, waits for their results, and has no tasks/update", async () => {
     const { tasks } = startTasks();
     const tool = gatedTool(tasks, "work", { inlineBudgetMs: 0, fallback: "wait" });
     const door = await StdioDoor.serve(tasks);
@@ -77,10 +77,8 @@ describe("a client of 2025-11-25 over stdio", () => {
     await expect.poll(() => tool.runs.length).toBe(1);
     tool.gate.open();
     expect((await answer).result).toEqual(text("done"));
-    for (const method of ["tasks/get", "tasks/update", "tasks/cancel"]) {
-      const { error } = await door.send(method, { taskId: "t", inputResponses: {} });
-      expect(error?.code).toBe(-32_601);
-    }
+    const { error } = await door.send("tasks/update", { taskId: "t", inputResponses: {} });
+    expect(error?.code).toBe(-32_601);
   });
 
   test("is asked by prepare through the SDK's own elicitation", async () => {
@@ -122,7 +120,7 @@ test("a server connected by hand is one of 2025-11-25, whatever its frames claim
   const claim = modernFrame("tools/call", { name: "work", arguments: {} }).params;
   const { result } = await door.send("tools/call", claim);
   expect(result).toEqual(text("done"));
-  const { error } = await door.send("tasks/get", { ...claim, taskId: "t" });
+  const { error } = await door.send("tasks/update", { ...claim, taskId: "t", inputResponses: {} });
   expect(error?.code).toBe(-32_601);
   expect(store.calls).toEqual([]);
 });

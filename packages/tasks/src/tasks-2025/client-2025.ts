@@ -1,5 +1,8 @@
 import { assertInputSupported, isLongJobsError } from "@longjobs/core";
 import type { InputRequest, JsonObject, RequestContext } from "@longjobs/core";
+import { progressSender } from "../progress-sender.ts";
+import type { TaskWish } from "../tool-call.ts";
+import { relatedTo } from "./wire-2025.ts";
 
 /** The client of one request of revision 2025-11-25 or earlier, whatever SDK it came through. */
 export interface Client2025 {
@@ -12,6 +15,18 @@ export interface Client2025 {
   ask(question: InputRequest, signal: AbortSignal): Promise<unknown>;
   /** Sends a notification outside of any request; absent where no connection outlives the request. */
   readonly notify?: (notification: object) => Promise<void>;
+}
+
+/** What a call says that wants to be a task, with what is known of its client. */
+export function toTaskWish(
+  wish: { readonly ttl?: number },
+  { askable, notify }: Client2025,
+  progressToken: string | number | undefined,
+): TaskWish {
+  if (progressToken === undefined || notify === undefined) return { ...wish, askable };
+  const progressFor: TaskWish["progressFor"] = (taskId) =>
+    progressSender(progressToken, notify, { _meta: relatedTo(taskId) }) ?? (() => undefined);
+  return { ...wish, askable, progressFor };
 }
 
 /** One call of a task method by such a client. */

@@ -27,3 +27,14 @@ export function readTaskParam(task: unknown): { readonly ttl?: number } | undefi
     );
   return ttl === undefined ? {} : { ttl: Math.min(Math.ceil(ttl), Number.MAX_SAFE_INTEGER) };
 }
+
+/** Spec 2025-11-25 "Tool-Level Negotiation": what is no task tool is not found as one. */
+export function notAsTask(tool: string): Error {
+  return jsonRpcError(rpcCode.methodNotFound, `The tool ${tool} cannot be called as a task.`);
+}
+
+/** Why a call that wants a task got a plain result, which may not be sent to it: the result's own words. */
+export function refusedText(result: JsonObject): string {
+  const [first] = (result["content"] ?? []) as readonly { readonly text?: string }[];
+  return first?.text ?? "The call was refused before a task was made.";
+}

@@ -1,5 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { createServer, type IncomingMessage, type Server as HttpServer } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server as HttpServer,
+} from "node:http";
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -9,13 +14,23 @@ import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { ElicitRequestSchema, type ElicitResult } from "@modelcontextprotocol/sdk/types.js";
+import { createMcpHandler, McpServer as V2McpServer } from "@modelcontextprotocol/server";
+import { InMemoryTransport as V2InMemoryTransport } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { toNodeHandler } from "@modelcontextprotocol/node";
 import { afterEach } from "vitest";
 
 import type { Tasks } from "../../src/index.ts";
 import { assertWire2025, type Message2025 } from "./wire-2025.ts";
 
-/** How a client reaches a server of SDK v1. */
-export type Road = "memory" | "http" | "stateless" | "json";
+/** How a client of SDK v1 reaches a server: of SDK v1, or of SDK v2 by its leg for clients of its time. */
+export type Road = "memory" | "http" | "stateless" | "json" | "v2 http" | "v2 stdio" | "v2 memory";
+
+/** Where a question can reach the client, and its answer the server. */
+export const openRoads: readonly Road[] = ["memory", "http", "v2 stdio", "v2 memory"];
+/** Where it cannot. */
+export const closedRoads: readonly Road[] = ["stateless", "json", "v2 http"];
+export const allRoads: readonly Road[] = [...openRoads, ...closedRoads];
 
 export interface DoorOptions {
   readonly road?: Road;
@@ -32,7 +47,7 @@ export interface DoorOptions {
   readonly auth?: (request: IncomingMessage) => object;
 }
 
-/** A client of SDK v1 that is connected to a server of SDK v1. */
+/** A client of SDK v1 that is connected to a server. */
 export interface V1Door {
   readonly client: Client;
   /** Everything that the server has sent, checked. */
@@ -68,6 +83,21 @@ export function newV1Server(
 /** Connects a new client to a new server. */
 export async function openV1Door(tasks: Tasks, options: DoorOptions = {}): Promise<V1Door> {
   const { road = "memory" } = options;
+  if (road === "v2 http") {
+    const handler = createMcpHandler(() => newV2Server(tasks));
+    closeLater(() => handler.close());
+    const serve = toNodeHandler(handler);
+    const { url, http } = await listen((request, respond) => void serve(request, respond));
+    return connectV1Client(new StreamableHTTPClientTransport(url), options, () => http.closeAllConnections());
+  }
+  if (road === "v2 stdio" || road === "v2 memory") {
+    const [near, far] = V2InMemoryTransport.createLinkedPair();
+    const mcp = newV2Server(tasks);
+    if (road === "v2 memory") await mcp.connect(far);
+    const serving = road === "v2 memory" ? mcp : serveStdio(() => mcp, { transport: far });
+    closeLater(() => serving.close());
+    return connectV1Client(near as unknown as Transport, options);
+  }
   if (road === "memory") {
     const [near, far] = InMemoryTransport.createLinkedPair();
     const server = newV1Server(tasks, options);
@@ -125,6 +155,24 @@ function watchMessages(transport: Transport, methods: Map<unknown, string>, rece
   });
 }
 
+function newV2Server(tasks: Tasks): V2McpServer {
+  return tasks.attach(new V2McpServer(info));
+}
+
+async function listen(serve: RequestListener): Promise<{ readonly url: URL; readonly http: HttpServer }> {
+  const http = createServer(serve);
+  await new Promise<void>((resolve) => {
+    http.listen(0, "127.0.0.1", resolve);
+  });
+  closeLater(() => {
+    http.closeAllConnections();
+    http.close();
+  });
+  const address = http.address();
+  if (address === null || typeof address === "string") throw new Error("The server has no port.");
+  return { url: new URL(`http://127.0.0.1:${address.port}/mcp`), http };
+}
+
 /** A real HTTP server with a server of SDK v1 per session, or per request. */
 export async function serveV1Http(
   tasks: Tasks,
@@ -150,15 +198,5 @@ export async function serveV1Http(
     if (road === "stateless") respond.on("close", () => void server.close());
     return transport.handleRequest(request, respond);
   };
-  const http = createServer((request, respond) => void serve(request, respond));
-  await new Promise<void>((resolve) => {
-    http.listen(0, "127.0.0.1", resolve);
-  });
-  closeLater(() => {
-    http.closeAllConnections();
-    http.close();
-  });
-  const address = http.address();
-  if (address === null || typeof address === "string") throw new Error("The server has no port.");
-  return { url: new URL(`http://127.0.0.1:${address.port}/mcp`), http };
+  return listen((request, respond) => void serve(request, respond));
 }

@@ -1,54 +1,21 @@
-import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import {
   CallToolResultSchema,
   CreateTaskResultSchema,
   ListTasksResultSchema,
-  type Task,
 } from "@modelcontextprotocol/sdk/types.js";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 
+import { callAsTask, callStream, never, taskMethods } from "../support/client-2025.ts";
 import { startTasks } from "../support/started-tasks.ts";
 import { echoTool, gatedTool, greeter, text } from "../support/tools.ts";
 import { gate } from "../support/turns.ts";
-import { openV1Door, type DoorOptions, type Road } from "../support/v1-door.ts";
+import { allRoads, openRoads, openV1Door, type DoorOptions } from "../support/v1-door.ts";
 import { relatedTask } from "../support/wire-2025.ts";
 
-const roads: readonly Road[] = ["memory", "http", "stateless", "json"];
+const support = { echo: "optional", must: "required" };
 
-/** Calls a tool as a task, and gives the task. */
-async function callAsTask(client: Client, name: string, args: object = {}, task: object = {}): Promise<Task> {
-  const params = { name, arguments: { ...args }, task };
-  const created = await client.request({ method: "tools/call", params }, CreateTaskResultSchema);
-  return created.task;
-}
-
-/** Everything that the SDK's own way of calling gives. */
-async function stream(
-  client: Client,
-  name: string,
-  task: Record<string, unknown> | undefined = {},
-): Promise<unknown[]> {
-  const messages: unknown[] = [];
-  const options = task === undefined ? {} : { task };
-  for await (const message of client.experimental.tasks.callToolStream({ name }, undefined, options))
-    messages.push(message);
-  return messages;
-}
-
-/** The three methods, as calls of a client. */
-function taskMethods(client: Client): readonly ((taskId: string) => Promise<unknown>)[] {
-  const calls = client.experimental.tasks;
-  return [
-    (taskId) => calls.getTask(taskId),
-    (taskId) => calls.getTaskResult(taskId, CallToolResultSchema),
-    (taskId) => calls.cancelTask(taskId),
-  ];
-}
-
-const never = "00000000-0000-4000-8000-000000000000";
-
-describe.each(roads)("over %s", (road) => {
+describe.each(allRoads)("over %s", (road) => {
   test("a call with task is a task at once, and its result is what the call would have given", async () => {
     const { tasks } = startTasks();
     const slow = gatedTool(tasks, "slow", { inlineBudgetMs: 60_000 });
@@ -67,9 +34,25 @@ describe.each(roads)("over %s", (road) => {
     echoTool(tasks);
     tasks.taskTool("quick", {}, () => text("quick"));
     const { client } = await openV1Door(tasks, { road });
-    const messages = await stream(client, "quick");
+    const messages = await callStream(client, "quick");
     expect(messages.at(0)).toMatchObject({ type: "taskCreated", task: { status: "working" } });
     expect(messages.at(-1)).toMatchObject({ type: "result", result: text("quick") });
+  });
+
+  test("the list says what can be a task, and a tool that must be one works as one", async () => {
+    const { tasks } = startTasks();
+    echoTool(tasks);
+    tasks.taskTool("must", { taskSupport: "required" }, () => text("as a task"));
+    const { client } = await openV1Door(tasks, { road });
+    const { tools } = await client.listTools();
+    expect(tools.flatMap(({ name, execution }) => (name in support ? [[name, execution]] : []))).toEqual(
+      expect.arrayContaining(Object.entries(support).map(([name, taskSupport]) => [name, { taskSupport }])),
+    );
+    expect((await callStream(client, "must", undefined)).at(-1)).toMatchObject({ result: text("as a task") });
+    await expect(
+      client.request({ method: "tools/call", params: { name: "must" } }, CallToolResultSchema),
+    ).rejects.toMatchObject({ code: -32601 });
+    await expect(callAsTask(client, "durable_task_get")).rejects.toMatchObject({ code: -32601 });
   });
 
   test("a cancel stands when it is answered, and a late result is dropped", async () => {
@@ -175,7 +158,7 @@ describe("what may be a task", () => {
       ["durable_task_respond", "forbidden"],
       ["durable_task_cancel", "forbidden"],
     ]);
-    expect((await stream(client, "must", undefined)).at(-1)).toMatchObject({ result: text("as a task") });
+    expect((await callStream(client, "must", undefined)).at(-1)).toMatchObject({ result: text("as a task") });
     for (const name of ["plain", "durable_task_get"])
       await expect(callAsTask(client, name)).rejects.toMatchObject({ code: -32601 });
   });
@@ -205,40 +188,37 @@ describe("what may be a task", () => {
 });
 
 describe("what is told meanwhile", () => {
-  test.each(["memory", "http"] as const)(
-    "status and progress for the life of the task, over %s",
-    async (road) => {
-      const { tasks } = startTasks();
-      const go = gate();
-      tasks.taskTool("count", {}, async (_args, task) => {
-        await go.opened;
-        await task.progress({ done: 1, total: 2, message: "half" });
-        return text("counted");
-      });
-      const { client, received } = await openV1Door(tasks, { road });
-      const _meta = { progressToken: "p" };
-      const { task } = await client.request(
-        { method: "tools/call", params: { name: "count", task: {}, _meta } },
-        CreateTaskResultSchema,
-      );
-      go.open();
-      await client.experimental.tasks.getTaskResult(task.taskId, CallToolResultSchema);
-      const told = (method: string): unknown[] => received.filter((message) => message.method === method);
-      await vi.waitFor(() =>
-        expect(told("notifications/tasks/status").at(-1)).toMatchObject({ params: { status: "completed" } }),
-      );
-      expect(told("notifications/progress")).toMatchObject([
-        {
-          params: {
-            progressToken: "p",
-            progress: 1,
-            total: 2,
-            _meta: { [relatedTask]: { taskId: task.taskId } },
-          },
+  test.each(openRoads)("status and progress for the life of the task, over %s", async (road) => {
+    const { tasks } = startTasks();
+    const go = gate();
+    tasks.taskTool("count", {}, async (_args, task) => {
+      await go.opened;
+      await task.progress({ done: 1, total: 2, message: "half" });
+      return text("counted");
+    });
+    const { client, received } = await openV1Door(tasks, { road });
+    const _meta = { progressToken: "p" };
+    const { task } = await client.request(
+      { method: "tools/call", params: { name: "count", task: {}, _meta } },
+      CreateTaskResultSchema,
+    );
+    go.open();
+    await client.experimental.tasks.getTaskResult(task.taskId, CallToolResultSchema);
+    const told = (method: string): unknown[] => received.filter((message) => message.method === method);
+    await vi.waitFor(() =>
+      expect(told("notifications/tasks/status").at(-1)).toMatchObject({ params: { status: "completed" } }),
+    );
+    expect(told("notifications/progress")).toMatchObject([
+      {
+        params: {
+          progressToken: "p",
+          progress: 1,
+          total: 2,
+          _meta: { [relatedTask]: { taskId: task.taskId } },
         },
-      ]);
-    },
-  );
+      },
+    ]);
+  });
 });
 
 test("a foreign task is answered like an unknown one", async () => {
