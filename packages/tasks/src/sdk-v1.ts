@@ -92,8 +92,8 @@ export function openV1(given: unknown): OpenedV1 | undefined {
 }
 
 /** In plain JSON there is no stream on which a question could reach the client. */
-export function answersInJson(server: { readonly transport?: object }): boolean {
-  const transport = server.transport as V1Transport | undefined;
+export function answersInJson(server: { readonly transport?: Partial<V1Transport> }): boolean {
+  const transport = server.transport;
   return (transport?._webStandardTransport ?? transport)?._enableJsonResponse === true;
 }
 

@@ -96,7 +96,7 @@ export async function openV1Door(tasks: Tasks, options: DoorOptions = {}): Promi
     if (road === "v2 memory") await mcp.connect(far);
     const serving = road === "v2 memory" ? mcp : serveStdio(() => mcp, { transport: far });
     closeLater(() => serving.close());
-    return connectV1Client(near as unknown as Transport, options);
+    return connectV1Client(near, options);
   }
   if (road === "memory") {
     const [near, far] = InMemoryTransport.createLinkedPair();
