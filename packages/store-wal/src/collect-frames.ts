@@ -83,7 +83,7 @@ export class CollectedFrames {
     const { header, meta, offset, bytes, source } = frame;
     if (header.kind === frameKinds.tombstone) segment.tombstones.push({ offset, bytes });
     if (meta.taskId === "" && !isSameHash(hashId(""), header.idHash)) {
-      this.#keepUnnamed(segment, frame);
+      this.#keepVoid(segment, frame);
       return;
     }
     const before = this.newest.get(meta.taskId);
@@ -117,17 +117,14 @@ export class CollectedFrames {
     else if (before !== undefined) this.tombstones.delete(meta.taskId);
   }
 
-  /** A frame about a task that is known only by the hash of its id. */
-  #keepUnnamed(segment: LogSegment, { header, meta, offset, bytes, source }: ScannedFrame): void {
-    if (header.kind === frameKinds.marker) {
-      this.damages.push({ ...damageOf(segment, offset, bytes, header), isMarker: true });
-    } else {
-      const key = hashKey(header.idHash);
-      const { sequence } = header;
-      const { until } = decodeTombstone(source, meta);
-      const found = { segment, offset, sequence, until, isCopy: isCopied(header) };
-      this.voids.set(key, [...(this.voids.get(key) ?? []), found]);
-    }
+  /** The deletion of a task that is known only by the hash of its id. */
+  #keepVoid(segment: LogSegment, { header, meta, offset, source }: ScannedFrame): void {
+    if (header.kind !== frameKinds.tombstone) return;
+    const key = hashKey(header.idHash);
+    const { sequence } = header;
+    const { until } = decodeTombstone(source, meta);
+    const found = { segment, offset, sequence, until, isCopy: isCopied(header) };
+    this.voids.set(key, [...(this.voids.get(key) ?? []), found]);
   }
 
   #outside(
