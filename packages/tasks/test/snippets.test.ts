@@ -14,11 +14,14 @@ const files = [
   new URL("snippets/server.ts", import.meta.url),
   new URL("snippets/client.ts", import.meta.url),
   new URL("snippets/http-server.ts", import.meta.url),
+  new URL("snippets/server-v1.ts", import.meta.url),
+  new URL("snippets/client-v1.ts", import.meta.url),
 ];
 const packages = [
   "@longjobs/store-wal",
   "@modelcontextprotocol/client",
   "@modelcontextprotocol/node",
+  "@modelcontextprotocol/sdk",
   "@modelcontextprotocol/server",
   "zod",
 ];
@@ -47,6 +50,12 @@ test("the stdio server of the guide answers its client as the guide says", async
   expect(stdout).toBe(
     "Counting 1 of 3\nCounting 2 of 3\nCounting 3 of 3\n[ { type: 'text', text: 'Counted to 3.' } ]\n",
   );
+});
+
+test("the SDK v1 server of its guide answers its client as the guide says", async () => {
+  const env = { ...process.env, PATH: `${join(process.execPath, "..")}:${process.env["PATH"]}` };
+  const { stdout } = await promisify(execFile)(process.execPath, ["client-v1.ts"], { cwd: folder, env });
+  expect(stdout).toBe("working\nFor whom?\n[ { type: 'text', text: 'Published for the team.' } ]\n");
 });
 
 test("the HTTP server of the guide asks, takes an answer, and publishes", async () => {

@@ -153,6 +153,39 @@ describe("whoever answers first", () => {
     go.open();
   });
 
+  test("of two questions only the one that a model answers is withdrawn", async () => {
+    const { tasks } = startTasks();
+    tasks.taskTool("ask", {}, async (_args, task) =>
+      text(JSON.stringify(await task.requestInput({ a: askName, b: askName }))),
+    );
+    const { answer, asked, go } = slowAnswers();
+    const door = await openV1Door(tasks, { answer });
+    const { taskId } = await callAsTask(door.client, "ask");
+    const result = resultOf(door.client, taskId);
+    await vi.waitFor(() => expect(asked).toHaveLength(2));
+    const answers = { a: "Grace" };
+    await door.client.callTool({ name: "durable_task_respond", arguments: { taskId, answers } });
+    await vi.waitFor(() => expect(sent(door, "notifications/cancelled")).toHaveLength(1));
+    go.open();
+    expect(JSON.stringify(await result)).toMatch(/Grace.*Ada/);
+    expect(sent(door, "notifications/cancelled")).toHaveLength(1);
+  });
+
+  test("of two waits on one connection the newer one asks, and both get the result", async () => {
+    const { tasks } = startTasks();
+    greeter(tasks);
+    const { answer, asked, go } = slowAnswers();
+    const door = await openV1Door(tasks, { answer });
+    const { taskId } = await callAsTask(door.client, "greet");
+    const first = resultOf(door.client, taskId);
+    await vi.waitFor(() => expect(asked).toHaveLength(1));
+    const second = resultOf(door.client, taskId);
+    await vi.waitFor(() => expect(sent(door, "notifications/cancelled")).toHaveLength(1));
+    go.open();
+    expect(await first).toEqual(await second);
+    expect(asked).toHaveLength(2);
+  });
+
   test("an answered question is not withdrawn afterwards", async () => {
     const { tasks } = startTasks();
     greeter(tasks);
