@@ -98,7 +98,7 @@ export class LogWriter {
     if (this.#active === undefined) return false;
     const after = this.#active.validBytes + bytes;
     if (this.#isOnReserve) return after <= (this.#parts.reserve?.bytes ?? 0);
-    return after <= this.#parts.segmentBytes || this.#active.validBytes === FRAMES_START;
+    return after <= FRAMES_START + this.#parts.segmentBytes || this.#active.validBytes === FRAMES_START;
   }
 
   /** On the reserve, half of the space is not for housekeeping. */

@@ -16,7 +16,7 @@ export interface WalTaskStoreOptions {
   readonly fsync?: boolean | undefined;
   /** The largest record, in bytes of its JSON text; at most 512 MiB. @default 8 MiB */
   readonly maxRecordBytes?: number | undefined;
-  /** Bytes after which the log goes on in a new file; 4 KiB to 1 GiB. @default 32 MiB */
+  /** Bytes of frames after which the log goes on in a new file; 4 KiB to 1 GiB. @default 32 MiB */
   readonly segmentBytes?: number | undefined;
   /** Disk space kept back for terminal writes on a full disk; at least 64 KiB, `null` for none. @default 16 MiB */
   readonly reserveBytes?: number | null | undefined;

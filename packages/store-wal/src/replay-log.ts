@@ -103,7 +103,9 @@ async function readHeaders(
         const segment = new LogSegment(reading.header);
         segments.set(segmentKey(segment), segment);
         chain.push({ segment, size });
-        if (reading.damagedCopies > 0) unreadable.push(nobodys(segment, 0, FRAMES_START));
+        // A file without frames may have been cut off while its header was written.
+        if (reading.damagedCopies > 0 && size > FRAMES_START)
+          unreadable.push(nobodys(segment, 0, FRAMES_START));
       } else if (size > FRAMES_START) {
         // Without its salt nothing in it can be trusted. A file that ends here was never begun.
         unreadable.push(

@@ -4,12 +4,13 @@ import { readUint64, writeUint64 } from "./bytes.ts";
 /** The format this code writes, and the newest it reads. */
 export const FORMAT = 1;
 
-/** Both copies of the header lie before this offset; frames begin here. */
-export const FRAMES_START = 640;
-
-/** A copy is 128 bytes; the second begins a sector later, so that one bad sector spares one of them. */
 const COPY_BYTES = 128;
-const COPIES_AT = [0, 512] as const;
+
+/** Between the copies lie 4 KiB, the largest sector of a disk: wherever a hole of that length lies, it spares one. */
+const COPIES_AT = [0, COPY_BYTES + 4_096] as const;
+
+/** Both copies of the header lie before this offset; frames begin here. */
+export const FRAMES_START: number = COPIES_AT[1] + COPY_BYTES;
 
 /** 0xF5 never occurs in UTF-8 text. */
 const MAGIC = Buffer.from([0xf5, 0x4c, 0x4a, 0x57, 0x41, 0x4c, 0x0d, 0x0a]);

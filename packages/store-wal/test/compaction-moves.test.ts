@@ -199,7 +199,7 @@ test("damage outlives the segment it was in: the task stays refused until it exp
   await store.close();
   const [name = ""] = segmentsIn(dir);
   const bytes = readFileSync(join(dir, name));
-  bytes[800] = (bytes[800] ?? 0) ^ 1;
+  bytes[4_512] = (bytes[4_512] ?? 0) ^ 1;
   writeFileSync(join(dir, name), bytes);
 
   const { store: second, errors } = await openStore(dir, { ...small, now });

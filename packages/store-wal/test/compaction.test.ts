@@ -16,7 +16,7 @@ for (const after of ["kill", "power cut"] as const) {
     async () => {
       const root = quickTempDir();
       const { files, operations } = recordedFiles();
-      const tiny = { segmentBytes: 4 * 1024, compactionFloorBytes: 4 * 1024, reserveBytes: 64 * 1024 };
+      const tiny = { segmentBytes: 8 * 1024, compactionFloorBytes: 4 * 1024, reserveBytes: 64 * 1024 };
       let nowMs = 1_000_000;
       const { store } = await openStore(join(root, "log"), { ...tiny, files, now: () => nowMs });
       // What was acknowledged, and after how many operations.

@@ -8,6 +8,7 @@ import { copyWithoutLocks } from "./support/crash-store.ts";
 import { codeOf } from "./support/open-store.ts";
 import { bigResult, record } from "./support/records.ts";
 import {
+  means,
   statesBefore,
   withBytes,
   writeSmallLog,
@@ -37,7 +38,7 @@ for (const ending of ["closed", "killed"] as const) {
       const log = await writeSmallLog(quickTempDir(), ending);
       const final = statesBefore(log, log.bytes.length);
       const needed = neededFrames(log);
-      for (let offset = 0; offset < log.bytes.length; offset += 1) {
+      for (let offset = 0; offset < log.bytes.length; offset += means(offset) ? 1 : 100) {
         const bytes = Buffer.from(log.bytes);
         bytes[offset] = (bytes[offset] ?? 0) ^ (1 << (offset % 8));
         const hit = needed.find(({ start, end }) => offset >= start && offset < end);
@@ -55,7 +56,6 @@ for (const ending of ["closed", "killed"] as const) {
             }
           }
           const reported = errors.filter((error) => isLongJobsError(error, "record_corrupt"));
-          // Zeros between the two headers mean nothing; everything else is seen.
           if (hit !== undefined) {
             expect(reported, `reports with byte ${offset} flipped`).toHaveLength(1);
             // Where the id itself was hit, only its hash is left.
@@ -74,7 +74,7 @@ for (const ending of ["closed", "killed"] as const) {
     { timeout: 180_000 },
     async () => {
       const log = await writeSmallLog(quickTempDir(), ending);
-      for (let cut = 0; cut < log.bytes.length; cut += 1) {
+      for (let cut = 0; cut < log.bytes.length; cut += means(cut) ? 1 : 100) {
         const hurt = log.frames.find(({ start, end }) => cut > start && cut < end);
         const before = statesBefore(log, cut);
         await withBytes(log, log.bytes.subarray(0, cut), async (dir) => {
@@ -226,7 +226,7 @@ test("a log of a later format is refused with schema_too_new, and its lock is gi
   const { crc32 } = await import("node:zlib");
   const log = await writeSmallLog(tempDir(), "closed");
   const bytes = Buffer.from(log.bytes);
-  for (const at of [0, 512]) {
+  for (const at of [0, 4_224]) {
     bytes.writeUInt32LE(2, at + 8);
     bytes.writeUInt32LE(crc32(bytes.subarray(at, at + 124)), at + 124);
   }

@@ -43,7 +43,7 @@ const hasBegunThird = (dir: string): boolean =>
 
 for (const [where, scope] of [
   ["in the file it had", "q"],
-  ["in a new file", "q".repeat(3_000)],
+  ["in a new file", "q".repeat(4_000)],
 ] as const) {
   test(`what an owner wrote ${where} after it was taken for dead does not come back when the next one compacts`, async () => {
     const dir = tempDir();

@@ -10,6 +10,7 @@ import { LogSegment } from "../src/log-segment.ts";
 import {
   decodeSegmentHeader,
   encodeSegmentHeader,
+  FRAMES_START,
   parseSegmentName,
   segmentName,
 } from "../src/segment-header.ts";
@@ -56,7 +57,7 @@ test("a frame comes back with every part of it, whatever the id and the fields a
         const target = Buffer.alloc(draftBytes(draft) + offset);
         const place = {
           segment,
-          offset: 640,
+          offset: FRAMES_START,
           sequence: 2 ** 45 + 1,
           flushedEnd: 7,
           previousHash: noHash,
@@ -82,7 +83,7 @@ test("a frame comes back with every part of it, whatever the id and the fields a
         });
         const smallAt = meta?.smallAt ?? 0;
         expect(target.toString("utf8", smallAt, smallAt + (meta?.smallBytes ?? 0))).toBe(small);
-        const at = offset + (ref?.offset ?? 0) - 640;
+        const at = offset + (ref?.offset ?? 0) - FRAMES_START;
         expect(target.toString("utf8", at, at + (ref?.bytes ?? 0))).toBe(content);
       },
     ),
@@ -92,11 +93,11 @@ test("a frame comes back with every part of it, whatever the id and the fields a
 test("a segment header survives the loss of either copy, and not of both", () => {
   const block = encodeSegmentHeader(header);
   expect(decodeSegmentHeader(block)).toEqual({ kind: "good", header, damagedCopies: 0 });
-  for (const at of [20, 532]) {
+  for (const at of [20, 4_244]) {
     const damaged = Buffer.from(block);
     damaged.fill(0xff, at, at + 8);
     expect(decodeSegmentHeader(damaged)).toEqual({ kind: "good", header, damagedCopies: 1 });
-    damaged.fill(0xff, 552 - at, 560 - at);
+    damaged.fill(0xff, 4_264 - at, 4_272 - at);
     expect(decodeSegmentHeader(damaged).kind).toBe("unreadable");
   }
   expect(parseSegmentName(segmentName(header))).toEqual({ epoch: 3, number: 9 });
@@ -139,7 +140,7 @@ test(
 
 test("valid frames that hold no record are refused with a code, and leave the others alone", async () => {
   const log = await writeSmallLog(quickTempDir(), "killed");
-  const reading = decodeSegmentHeader(log.bytes.subarray(0, 640));
+  const reading = decodeSegmentHeader(log.bytes.subarray(0, FRAMES_START));
   if (reading.kind !== "good") throw new Error("The small log has no header.");
   const segment = new LogSegment(reading.header);
   let offset = log.bytes.length;

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { FRAMES_START } from "../src/segment-header.ts";
 import { realWorld } from "../src/lock-directory.ts";
 import { decodeLock, encodeLock } from "../src/lock-file.ts";
 import { ChildStore } from "./support/child-store.ts";
@@ -92,7 +93,7 @@ test("the sizes are those that the store has", async () => {
   const { liveBytes, garbageBytes } = store.stats();
   expect(found).toMatchObject({ liveBytes, garbageBytes });
   expect(found.files[0]).toEqual({ ...found.files[0], liveBytes, garbageBytes });
-  expect(found.files[0]?.bytes).toBe(liveBytes + garbageBytes + 640);
+  expect(found.files[0]?.bytes).toBe(liveBytes + garbageBytes + FRAMES_START);
 });
 
 test("the table shows how tasks stand, and no payload either", async () => {
@@ -254,8 +255,8 @@ test("a disk that does not answer is no damage: exit code 3", async () => {
 test("a log of a later version is not judged: exit code 3", async () => {
   const dir = await writeLog();
   const { crc32 } = await import("node:zlib");
-  const header = Buffer.alloc(640);
-  for (const at of [0, 512]) {
+  const header = Buffer.alloc(FRAMES_START);
+  for (const at of [0, 4_224]) {
     header.set([0xf5, 0x4c, 0x4a, 0x57, 0x41, 0x4c, 0x0d, 0x0a], at);
     header.writeUInt32LE(99, at + 8);
     header.writeUInt32LE(crc32(header.subarray(at, at + 124)), at + 124);

@@ -96,7 +96,7 @@ test(
               dir,
               now,
               cacheBytes,
-              segmentBytes: 4_096,
+              segmentBytes: 8_192,
               compactionFloorBytes: 4_096,
               reserveBytes: null,
               files: mortal.files,

@@ -42,7 +42,7 @@ async function runLoad(dir: string, random: Random): Promise<Load> {
     const { store } = await openStore(dir, {
       files,
       reserveBytes,
-      segmentBytes: random() < 0.5 ? 4_096 : 16_384,
+      segmentBytes: random() < 0.5 ? 8_192 : 20_480,
       compactionFloorBytes: 2_500,
       cacheBytes: random() < 0.5 ? 0 : 20_000,
     });
@@ -101,7 +101,7 @@ test(
         const dir = join(root, "cut");
         disk.cut(dir, random);
         for (let opening = 1; opening <= 2; opening += 1) {
-          const { store } = await openStore(dir, { segmentBytes: 4_096 });
+          const { store } = await openStore(dir, { segmentBytes: 8_192 });
           for (const [taskId, states] of history) {
             const found = await store.get(taskId).catch((error: unknown) => String(error));
             const look =

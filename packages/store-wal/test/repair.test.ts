@@ -17,7 +17,7 @@ test(
     const root = quickTempDir();
     const log = await writeSmallLog(root, "closed");
     const final = statesBefore(log, log.bytes.length);
-    for (let offset = 512; offset < log.bytes.length; offset += 17) {
+    for (let offset = 4_224; offset < log.bytes.length; offset += 17) {
       const bytes = Buffer.from(log.bytes);
       bytes[offset] = (bytes[offset] ?? 0) ^ 0x10;
       await withBytes(log, bytes, async (dir) => {

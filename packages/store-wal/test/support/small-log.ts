@@ -63,6 +63,11 @@ export async function writeSmallLog(root: string, ending: "closed" | "killed"): 
   return { dir, name, bytes, frames: await locate(dir, name, bytes, states) };
 }
 
+/** Between the two headers of a file lie zeros that mean nothing. */
+export function means(offset: number): boolean {
+  return offset < 128 || offset >= 4_224;
+}
+
 /** The state of each task after the frames that end before `end`. */
 export function statesBefore({ frames }: SmallLog, end: number): Map<string, TaskRecord> {
   return new Map(frames.filter((frame) => frame.end <= end).map(({ taskId, state }) => [taskId, state]));
