@@ -10,6 +10,7 @@ import type {
   WaitForChangeOptions,
 } from "@longjobs/core";
 import { z } from "zod";
+import { questionLine } from "./describe-question.ts";
 import { describeTask, errorReply } from "./describe-task.ts";
 import type { ResolvedFallbackOptions } from "./fallback-options.ts";
 import { jsonRpcError, rpcCode } from "./json-rpc-error.ts";
@@ -285,7 +286,7 @@ function checkedAnswer(
   if (fault !== undefined) {
     throw invalid(
       `The answer was not accepted: ${fault}`,
-      "Give an answer that fits; the question is still open.",
+      `Give an answer that fits; the question is still open: ${questionLine(request)}`,
       key,
     );
   }
@@ -335,7 +336,8 @@ async function serveRepairably(
     if (signal.aborted) throw jsonRpcError(rpcCode.internalError, "The call was cancelled.");
     const told = tellError(error) as Error & { readonly data?: JsonObject };
     if (!isLongJobsError(error) || told.data === undefined) throw told;
-    return errorReply({ recoveryHint: hintFor(error), ...told.data, message: told.message });
+    const { recoveryHint = hintFor(error), ...envelope } = told.data;
+    return errorReply({ ...envelope, message: told.message, recoveryHint });
   }
 }
 

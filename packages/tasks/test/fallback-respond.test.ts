@@ -180,6 +180,7 @@ describe("P28: an answer that does not fit is a repairable error, and the questi
     const { client, taskId } = await asking({ it: one(colours) });
     const fault = faultOf(await client.call(respond, { taskId, response: "green" }));
     expect(fault).toMatchObject({ param: "it", recoveryHint: expect.stringContaining("still open") });
+    expect(fault["recoveryHint"]).toContain('Allowed answers: "red", "dark blue".');
     await client.call(respond, { taskId, response: "red" });
     expect(await answersOf(client, taskId)).toEqual({ it: { action: "accept", content: { it: "red" } } });
   });

@@ -1,0 +1,34 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Tasks } from "@longjobs/tasks";
+import { z } from "zod";
+
+/** The tools of the example, for whatever SDK the server is written with. */
+export function registerReportTools(tasks: Tasks, sectionMs = 2_000): void {
+  // #region report
+  tasks.taskTool(
+    "write_report",
+    {
+      title: "Write a report",
+      description: "Writes a report with an introduction, a section for each subject, and a summary.",
+      inputSchema: z.object({ topic: z.string(), subjects: z.array(z.string()).min(1).max(20) }),
+    },
+    async ({ topic, subjects }, task) => {
+      const sections = ["Introduction", ...subjects, "Summary"];
+      const written: string[] = [];
+      for (const [index, section] of sections.entries()) {
+        await task.progress({ message: `Writing ${section}`, done: index, total: sections.length });
+        await delay(sectionMs, undefined, { signal: task.signal });
+        written.push(`## ${section}`);
+        if (index === 0) {
+          const tone = await task.ask({
+            prompt: `In which tone shall the report on ${topic} be written?`,
+            choices: ["formal", "friendly"],
+          });
+          written.push(`(${tone} from here on)`);
+        }
+      }
+      return { content: [{ type: "text", text: [`# ${topic}`, ...written].join("\n") }] };
+    },
+  );
+  // #endregion
+}
