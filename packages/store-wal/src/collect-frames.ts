@@ -18,14 +18,19 @@ export interface ScannedEnd {
   readonly flushedEnd: number;
 }
 
+/** The deletion of a task. */
+export interface Deletion {
+  /** Key of the last segment in which frames of the task may lie. */
+  readonly until: number;
+  /** True for a copy, whose place says nothing about when the task was deleted. */
+  readonly isCopy: boolean;
+}
+
 /** The deletion of a task whose id is unknown. */
-export interface Void {
+export interface Void extends Deletion {
   readonly segment: LogSegment;
   readonly offset: number;
   readonly sequence: number;
-  /** Key of the last segment in which frames of the task may lie. */
-  readonly until: number;
-  readonly isCopy: boolean;
 }
 
 /** What a scan of the log collects, before damage is judged. */
@@ -33,7 +38,7 @@ export class CollectedFrames {
   /** The newest frame of each task, tombstones included. */
   readonly newest: Map<string, TaskEntry> = new Map();
   /** Tasks whose newest frame is a tombstone. */
-  readonly tombstones: Map<string, "original" | "copy"> = new Map();
+  readonly tombstones: Map<string, Deletion> = new Map();
   /** Deletions of tasks whose id is unknown, by hash of the id. */
   readonly voids: Map<string, Void[]> = new Map();
   /** Tasks whose newest frame says that they are open. */
@@ -95,7 +100,8 @@ export class CollectedFrames {
     const isTombstone = header.kind === frameKinds.tombstone;
     const blobs = this.#outside(meta.blobs, segment, offset);
     const lost = blobs?.includes(undefined) === true;
-    const sinceSegment = isTombstone ? decodeTombstone(source, meta).since : segmentKey(segment);
+    const range = isTombstone ? decodeTombstone(source, meta) : undefined;
+    const sinceSegment = range?.since ?? segmentKey(segment);
     this.newest.set(meta.taskId, {
       segment,
       offset,
@@ -113,7 +119,7 @@ export class CollectedFrames {
     });
     if ((header.flags & FLAG_OPEN) === 0) this.openTasks.delete(meta.taskId);
     else this.openTasks.add(meta.taskId);
-    if (isTombstone) this.tombstones.set(meta.taskId, isCopy ? "copy" : "original");
+    if (range !== undefined) this.tombstones.set(meta.taskId, { until: range.until, isCopy });
     else if (before !== undefined) this.tombstones.delete(meta.taskId);
   }
 

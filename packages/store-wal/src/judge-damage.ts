@@ -124,8 +124,9 @@ function isHealed(
   replay: CollectedFrames,
 ): boolean {
   if (damage.sequence !== undefined) return newest.sequence >= damage.sequence;
-  // A copied tombstone may lie behind a later birth of the same id.
-  if (replay.tombstones.get(taskId) === "copy") return false;
+  // A copied tombstone may lie behind a later birth of the same id: what it deleted lies in its segments.
+  const deletion = replay.tombstones.get(taskId);
+  if (deletion?.isCopy === true) return segmentKey(damage.segment) < deletion.until;
   const places = segmentKey(newest.segment) - segmentKey(damage.segment);
   return places > 0 || (places === 0 && newest.offset > damage.offset);
 }

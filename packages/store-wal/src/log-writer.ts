@@ -141,6 +141,8 @@ export class LogWriter {
   /** Nothing more is written to the active segment. */
   endSegment(): void {
     if (this.#active !== undefined) this.#parts.open.release(this.#active);
+    // Zeros follow: only a later header says where its frames end.
+    if (this.#active !== undefined && this.#isOnReserve) this.#active.hasInvalidTail = true;
     this.#active = undefined;
     this.#file = undefined;
   }

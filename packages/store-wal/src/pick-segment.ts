@@ -12,12 +12,14 @@ const LEAST_GARBAGE = 0.2;
 export function pickSegment(
   segments: readonly LogSegment[],
   tried: ReadonlySet<LogSegment>,
-  writer: Pick<LogWriter, "active" | "isOnReserve" | "hasRoomForHousekeeping">,
+  writer: Pick<LogWriter, "active" | "last" | "isOnReserve" | "hasRoomForHousekeeping">,
   floorBytes: number,
 ): LogSegment | undefined {
   let best: LogSegment | undefined;
   for (const segment of segments) {
     if (tried.has(segment) || garbageShare(segment) < LEAST_GARBAGE || isKeeper(segment, segments)) continue;
+    // A clean close names the last file, so its absence means that it was lost.
+    if (segment === writer.last && segment !== writer.active) continue;
     if (segment === writer.active && segment.garbageBytes < floorBytes / 2) continue;
     if (writer.isOnReserve) {
       if (segment === writer.active) continue;

@@ -57,10 +57,15 @@ export async function replayLog(
     segment.hasInvalidTail = size > end;
     segment.validBytes = end;
     if (known !== undefined && size < known) replay.damages.push(nobodys(segment, size, known - size));
-    const scanned = await replay.scan(files, dir, segment, { end, mayEndInZeros: known === undefined });
+    const scanned = await replay.scan(files, dir, segment, {
+      end,
+      mayEndInZeros: isLast && known === undefined,
+    });
     if (isLast && known === undefined) replay.tail = scanned;
   }
   for (const { sequence } of cleanEnds) replay.sawSequence(sequence);
+  const missing = findMissing(found, cleanEnds);
+  if (missing !== undefined) replay.damages.push(missing);
 
   const { index, verdict, tailEnd } = judgeDamage(replay);
   const last = chain.at(-1)?.segment;
@@ -108,9 +113,7 @@ async function readHeaders(
           unreadable.push(nobodys(segment, 0, FRAMES_START));
       } else if (size > FRAMES_START) {
         // Without its salt nothing in it can be trusted. A file that ends here was never begun.
-        unreadable.push(
-          nobodys(new LogSegment({ ...id, salt: 0, firstSequence: 1, predecessor: undefined }), 0, size),
-        );
+        unreadable.push(nobodys(unknownSegment(id), 0, size));
       }
     } finally {
       await file.close();
@@ -129,6 +132,24 @@ function isBetween(segment: LogSegment, chain: readonly FoundSegment[]): boolean
       compareSegments(predecessor, segment) < 0
     );
   });
+}
+
+/** The last file of the log, where the last clean close names a file that is not there. */
+function findMissing(
+  { chain, unreadable }: { chain: readonly FoundSegment[]; unreadable: readonly Damage[] },
+  cleanEnds: readonly CleanEnd[],
+): Damage | undefined {
+  const end = cleanEnds.toSorted(compareSegments).at(-1);
+  if (end === undefined) return undefined;
+  const there = [...chain, ...unreadable].map(({ segment }) => segment);
+  if (there.some((segment) => compareSegments(segment, end) >= 0)) return undefined;
+  const { epoch, number, validBytes } = end;
+  return nobodys(unknownSegment({ epoch, number }), 0, validBytes);
+}
+
+/** A file whose header cannot be read. */
+function unknownSegment(id: SegmentId): LogSegment {
+  return new LogSegment({ ...id, salt: 0, firstSequence: 1, predecessor: undefined });
 }
 
 /** Where a successor or a clean close says that a segment ends. */

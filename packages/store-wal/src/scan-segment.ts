@@ -56,9 +56,10 @@ export async function scanSegment(
   };
 
   let offset = FRAMES_START;
-  while (offset < end) {
+  while (offset < window.end) {
     // Awaiting only when bytes are missing: a turn of the loop per frame would triple the time of an opening.
     if (!window.holds(offset, HEADER_BYTES)) await need(offset, HEADER_BYTES);
+    if (offset >= window.end) break;
     const header = decodeHeader(window.bytes, window.at(offset), salt);
     if (header === undefined) {
       if (mayEndInZeros && (await isZeroTail(window, offset))) break;
@@ -66,9 +67,9 @@ export async function scanSegment(
       continue;
     }
     const bytes = frameBytes(header);
-    if (offset + bytes <= end && !window.holds(offset, bytes)) await need(offset, bytes);
+    if (offset + bytes <= window.end && !window.holds(offset, bytes)) await need(offset, bytes);
     const at = window.at(offset);
-    const whole = offset + bytes <= end && isWholeFrame(window.bytes, at, header, salt);
+    const whole = offset + bytes <= window.end && isWholeFrame(window.bytes, at, header, salt);
     const meta = whole ? decodeMeta(window.bytes, at, header) : undefined;
     if (meta === undefined) {
       offset = await skipDamaged(window, segment, offset, header, visitor);

@@ -8,7 +8,8 @@ import { readFully } from "./file-layer.ts";
 export class ScanWindow {
   /** The loaded bytes. Replaced and overwritten by {@link load}: look it up again afterwards. */
   bytes: Buffer = Buffer.alloc(0);
-  readonly end: number;
+  /** Where the file is said to end; less, when a read finds that it ends earlier. */
+  end: number;
   readonly #file: OpenFile;
   readonly #chunkBytes: number;
   /** Used again for every read: a buffer per chunk would double the memory of an opening. */
@@ -34,9 +35,10 @@ export class ScanWindow {
 
   /** Loads at least `length` bytes from `position`, as far as the file has them. */
   async load(position: number, length: number): Promise<void> {
-    const wanted = Math.min(Math.max(length, this.#chunkBytes), this.end - position);
+    const wanted = Math.max(0, Math.min(Math.max(length, this.#chunkBytes), this.end - position));
     const bytes = this.#bufferOf(wanted);
     const count = await readFully(this.#file, bytes, wanted, position);
+    if (count < wanted) this.end = position + count;
     this.#start = position;
     this.bytes = bytes.subarray(0, count);
   }

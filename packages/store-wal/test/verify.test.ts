@@ -140,7 +140,7 @@ test("headers, missing ends and whole files are told by their kind", async () =>
 
 test("a task whose large field was in a file that is gone is refused", async () => {
   const dir = tempDir();
-  const { store } = await openStore(dir, { segmentBytes: 8_192 });
+  const { store } = await openStore(dir, { segmentBytes: 4_096 });
   await store.create(record("big", { result: bigResult(3_000) }));
   await store.create(record("other", { result: bigResult(3_000) }));
   await store.update("big", { scope: "x" }, 1);
