@@ -423,3 +423,59 @@ test("two questions at once are told apart by key, with their forms", async () =
     trip: { action: "accept", content: { city: "Rome", days: 3 } },
   });
 });
+
+describe("P12: after the handle nothing that happens to a connection ends the work", () => {
+  test("closing every connection of a real server", async () => {
+    const { tasks } = startTasks();
+    const tool = gatedTool(tasks, "work");
+    const door = new HttpDoor(tasks);
+    const http = await NodeHttp.listen(door);
+    const { result } = await http.send("tools/call", { name: "work" }, { declare: false });
+    const taskId = result?.structuredContent?.["taskId"];
+    http.closeConnections();
+    // A round trip of a new connection: the old ones have been noticed as closed by then.
+    await http.send("tools/call", { name: get, arguments: { taskId } }, { declare: false });
+    expect(tool.runs[0]?.signal.aborted).toBe(false);
+    tool.gate.open();
+    const done = await http.send(
+      "tools/call",
+      { name: get, arguments: { taskId, waitSeconds: 5 } },
+      { declare: false },
+    );
+    expect(done.result?.content).toEqual(text("done").content);
+  });
+
+  test("the end of a session of 2025-11-25 over stdio: a later one takes the task up", async () => {
+    const { tasks } = startTasks();
+    const tool = gatedTool(tasks, "work");
+    const first = await StdioDoor.serve(tasks);
+    await first.initialize();
+    const { result } = await first.send("tools/call", { name: "work", arguments: {} });
+    await first.close();
+    await nextTurn();
+    expect(tool.runs[0]?.signal.aborted).toBe(false);
+    tool.gate.open();
+    const later = await StdioDoor.serve(tasks);
+    await later.initialize();
+    const taskId = result?.structuredContent?.["taskId"];
+    const done = await later.send("tools/call", { name: get, arguments: { taskId, waitSeconds: 5 } });
+    expect(done.result?.content).toEqual(text("done").content);
+  });
+});
+
+test("P29: a question that waits 54 minutes for its answer trips nothing", async () => {
+  const { tasks } = startTasks({ retentionMs: 60_000, leaseMs: 1_000, waitPollMs: 10_000 });
+  tasks.taskTool("ask", {}, async (_args, task) => text(await task.ask({ prompt: "Still there?" })));
+  const client = await openEntry(tasks);
+  const taskId = await start(client, "ask");
+  await until(client, taskId, "input_required");
+  vi.useFakeTimers({
+    toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance", "Date"],
+  });
+  await vi.advanceTimersByTimeAsync(54 * 60_000);
+  expect((await client.call(get, { taskId })).structuredContent).toMatchObject({ status: "input_required" });
+  const reply = await client.call("durable_task_respond", { taskId, response: "yes" });
+  expect(reply.isError, words(reply)).toBeUndefined();
+  vi.useRealTimers();
+  expect((await until(client, taskId, "completed")).content).toEqual(text("yes").content);
+});
