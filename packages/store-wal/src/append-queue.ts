@@ -206,7 +206,7 @@ export class AppendQueue {
       this.#parts.onTakenOver();
       rejectAll(
         batch,
-        walErrors.unavailable("acknowledge the write: another process owns the directory", error),
+        walErrors.unavailable("acknowledge the write: the directory is no longer its own", error),
       );
       return;
     }

@@ -8,7 +8,10 @@ import { replayLog } from "./replay-log.ts";
 import { compareSegments } from "./segment-header.ts";
 import { walErrors } from "./wal-errors.ts";
 
-/** Locks a directory and reads its log. When it rejects, nothing is open and nothing is locked. */
+/**
+ * Locks a directory and reads its log. When it rejects, nothing is open; nothing is locked either, unless the disk
+ * takes not even the mark that gives the lock back.
+ */
 export async function openLog(
   options: WalTaskStoreOptions,
 ): Promise<{ engine: LogEngine; resolved: ResolvedOptions; openTasks: ReadonlySet<string> }> {
@@ -58,7 +61,7 @@ async function release({ lock, cleanEnds }: AcquiredLock): Promise<void> {
   const end = cleanEnds
     .toSorted((left, right) => compareSegments(left, right) || left.sequence - right.sequence)
     .at(-1);
-  await lock.close(end).catch(() => {}); // The process still holds it by name; the error that matters is the other.
+  await lock.close(end).catch(() => {}); // Then this process holds it until it ends; the error that matters is the other.
 }
 
 /** A new directory is durable only when its parent knows its name. */

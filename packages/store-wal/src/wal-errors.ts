@@ -39,9 +39,13 @@ export const walErrors = {
     ),
 
   takenOver: (dir: string): LongJobsError =>
-    new LongJobsError("store_locked", `${dir} was taken over by another process; open the store again.`, {
-      partial: { dir },
-    }),
+    new LongJobsError(
+      "store_locked",
+      `${dir} was taken over by another process, or removed; open the store again.`,
+      {
+        partial: { dir },
+      },
+    ),
 
   tooNew: (name: string, format: number): LongJobsError =>
     new LongJobsError(
