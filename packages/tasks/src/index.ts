@@ -4,6 +4,9 @@ export type { AttachableServer, Tasks, TasksOptions } from "./create-tasks.ts";
 export type { Ask } from "./ask.ts";
 export type { FallbackOptions } from "./fallback-options.ts";
 export type { ScopeOption } from "./scope.ts";
+export type { SdkTaskMessageQueue } from "./sdk-messages.ts";
+export { asSdkTaskStore } from "./sdk-task-store.ts";
+export type { SdkTaskMachinery, SdkTaskStore, SdkTaskStoreOptions } from "./sdk-task-store.ts";
 export type { SchemaOutput, StandardSchema, ToolSchema } from "./standard-schema.ts";
 export type {
   Prepared,

@@ -127,7 +127,7 @@ function beginTask(
 }
 
 /** Shorter wishes are not granted: a result must be there long enough to be fetched. */
-const minWishedMs = 60_000;
+export const minWishedMs = 60_000;
 
 /** What a client wishes counts up to what the tool keeps; the engine's own maximum is above both. */
 function wishedRetention(

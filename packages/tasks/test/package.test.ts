@@ -15,7 +15,7 @@ function modulesOf(source: string): string[] {
 }
 
 test("the public surface is this, and nothing else", async () => {
-  expect(Object.keys(surface).toSorted()).toEqual(["createTasks", "withTasks"]);
+  expect(Object.keys(surface).toSorted()).toEqual(["asSdkTaskStore", "createTasks", "withTasks"]);
   const [, types = ""] = /^export type \{([^}]*)\}/m.exec(await built("index.d.ts")) ?? [];
   expect(
     types
@@ -30,6 +30,10 @@ test("the public surface is this, and nothing else", async () => {
     "Prepared",
     "SchemaOutput",
     "ScopeOption",
+    "SdkTaskMachinery",
+    "SdkTaskMessageQueue",
+    "SdkTaskStore",
+    "SdkTaskStoreOptions",
     "StandardSchema",
     "TaskToolConfig",
     "Tasks",

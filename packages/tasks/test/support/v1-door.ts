@@ -37,6 +37,8 @@ export interface DoorOptions {
   /** A `Server` in place of an `McpServer`. */
   readonly lowLevel?: boolean;
   readonly extend?: (mcp: McpServer) => void;
+  /** A server of the test's own, with nothing attached. */
+  readonly server?: () => McpServer | Server;
   /** What the client answers to questions; without it the client declares no elicitation. */
   readonly answer?: (
     message: string,
@@ -72,8 +74,9 @@ export function closeLater(close: () => Promise<void> | void): void {
 
 export function newV1Server(
   tasks: Tasks,
-  { lowLevel = false, extend }: DoorOptions = {},
+  { lowLevel = false, extend, server }: DoorOptions = {},
 ): McpServer | Server {
+  if (server !== undefined) return server();
   if (lowLevel) return tasks.attach(new Server(info));
   const mcp = new McpServer(info);
   extend?.(mcp);

@@ -55,6 +55,17 @@ describe.each(allRoads)("over %s", (road) => {
     await expect(callAsTask(client, "durable_task_get")).rejects.toMatchObject({ code: -32601 });
   });
 
+  test("bad arguments are an error, and make no task", async () => {
+    const { tasks, store } = startTasks();
+    echoTool(tasks);
+    const { client } = await openV1Door(tasks, { road });
+    await expect(callAsTask(client, "echo", { words: 7 })).rejects.toMatchObject({ code: -32602 });
+    await expect(callAsTask(client, "echo", { words: "x" }, { ttl: -1 })).rejects.toMatchObject({
+      code: -32602,
+    });
+    expect(store.calls.filter(({ method }) => method === "create")).toEqual([]);
+  });
+
   test("a cancel stands when it is answered, and a late result is dropped", async () => {
     const { tasks } = startTasks();
     const late = gate();
@@ -163,19 +174,8 @@ describe("what may be a task", () => {
       await expect(callAsTask(client, name)).rejects.toMatchObject({ code: -32601 });
   });
 
-  test("bad arguments are an error, and make no task", async () => {
-    const { tasks, store } = startTasks();
-    echoTool(tasks);
-    const { client } = await openV1Door(tasks);
-    await expect(callAsTask(client, "echo", { words: 7 })).rejects.toMatchObject({ code: -32602 });
-    await expect(callAsTask(client, "echo", { words: "x" }, { ttl: -1 })).rejects.toMatchObject({
-      code: -32602,
-    });
-    expect(store.calls.filter(({ method }) => method === "create")).toEqual([]);
-  });
-
   test("a wish for a time to live is granted within bounds, and the answer says the truth", async () => {
-    const { tasks } = startTasks({ maxRetentionMs: 7_200_000, retentionMs: 3_600_000 });
+    const { tasks, store } = startTasks({ maxRetentionMs: 7_200_000, retentionMs: 3_600_000 });
     tasks.taskTool("quick", {}, () => text("quick"));
     const { client } = await openV1Door(tasks);
     const ttlOf = async (ttl?: number): Promise<number | null> =>
@@ -183,17 +183,21 @@ describe("what may be a task", () => {
     expect(await ttlOf()).toBe(3_600_000);
     expect(await ttlOf(5_000_000)).toBe(5_000_000);
     expect(await ttlOf(1e15)).toBe(7_200_000);
-    expect(await ttlOf(1)).toBeGreaterThanOrEqual(60_000);
+    const { taskId } = await callAsTask(client, "quick", {}, { ttl: 0 });
+    expect((await store.inner.get(taskId))?.retentionMs).toBe(60_000);
   });
 });
 
 describe("what is told meanwhile", () => {
   test.each(openRoads)("status and progress for the life of the task, over %s", async (road) => {
     const { tasks } = startTasks();
-    const go = gate();
+    const [go, end] = [gate(), gate()];
     tasks.taskTool("count", {}, async (_args, task) => {
       await go.opened;
       await task.progress({ done: 1, total: 2, message: "half" });
+      // No news for a client.
+      await task.saveCheckpoint(1);
+      await end.opened;
       return text("counted");
     });
     const { client, received } = await openV1Door(tasks, { road });
@@ -202,11 +206,14 @@ describe("what is told meanwhile", () => {
       { method: "tools/call", params: { name: "count", task: {}, _meta } },
       CreateTaskResultSchema,
     );
-    go.open();
-    await client.experimental.tasks.getTaskResult(task.taskId, CallToolResultSchema);
     const told = (method: string): unknown[] => received.filter((message) => message.method === method);
+    const half = { params: { status: "working", statusMessage: expect.stringContaining("half") as unknown } };
+    go.open();
+    await vi.waitFor(() => expect(told("notifications/tasks/status")).toMatchObject([half]));
+    end.open();
+    await client.experimental.tasks.getTaskResult(task.taskId, CallToolResultSchema);
     await vi.waitFor(() =>
-      expect(told("notifications/tasks/status").at(-1)).toMatchObject({ params: { status: "completed" } }),
+      expect(told("notifications/tasks/status")).toMatchObject([half, { params: { status: "completed" } }]),
     );
     expect(told("notifications/progress")).toMatchObject([
       {
