@@ -27,6 +27,21 @@ async function untilSettled(store: SpyStore): Promise<void> {
   }
 }
 
+/** Resolves when a wait that looks every 5 ms is over: the store is not looked at any more. */
+async function untilUnwatched(store: SpyStore): Promise<void> {
+  await expect
+    .poll(
+      async () => {
+        const before = store.calls.length;
+        const from = performance.now();
+        while (performance.now() - from < 50) await nextTurn();
+        return store.calls.length - before;
+      },
+      { timeout: 5_000 },
+    )
+    .toBe(0);
+}
+
 describe("a tool that takes longer than its budget goes on as a task", () => {
   test.for(entries)("%s: the answer has the id and says what to do next", async ([, open]) => {
     const { tasks, store } = startTasks();
@@ -245,22 +260,19 @@ describe("P69: one call waits for what a model can act on", () => {
   });
 
   test("a client that ends its call over stdio ends the wait, and not the work", async () => {
-    const started = startTasks({ waitPollMs: 60_000 });
-    const tool = gatedTool(started.tasks, "work");
-    const door = await StdioDoor.serve(started.tasks);
+    const { tasks, store } = startTasks({ waitPollMs: 5 });
+    const tool = gatedTool(tasks, "work");
+    const door = await StdioDoor.serve(tasks);
     const { result } = await door.send("tools/call", { name: "work" }, { declare: false });
-    const taskId = result?.structuredContent?.["taskId"];
-    const requestId = await door.post(
-      "tools/call",
-      { name: get, arguments: { taskId, waitSeconds: 25 } },
-      { declare: false },
-    );
-    await untilWaiting(started.store);
-    const before = await started.store.inner.get(String(taskId));
+    const taskId = result?.structuredContent?.["taskId"] as string;
+    const params = { name: get, arguments: { taskId, waitSeconds: 25 } };
+    const requestId = await door.post("tools/call", params, { declare: false });
+    await expect.poll(() => store.calls.length).toBeGreaterThan(5);
+    const before = await store.inner.get(taskId);
     await door.notify("notifications/cancelled", { requestId, reason: "enough" });
-    await door.send("server/discover");
+    await untilUnwatched(store);
     expect(tool.runs[0]?.signal.aborted).toBe(false);
-    expect(await started.store.inner.get(String(taskId))).toEqual(before);
+    expect(await store.inner.get(taskId)).toEqual(before);
     tool.gate.open();
     await expect
       .poll(async () => (await door.send("tasks/get", { taskId })).result?.status)
@@ -279,14 +291,7 @@ describe("P69: one call waits for what a model can act on", () => {
     await expect.poll(() => store.calls.length).toBeGreaterThan(5);
     client.abort();
     await expect(call).rejects.toThrow();
-    // The wait is over when the store is not looked at any more.
-    await expect
-      .poll(async () => {
-        const before = store.calls.length;
-        for (let turn = 0; turn < 10; turn += 1) await http.send("server/discover", {});
-        return store.calls.length - before;
-      })
-      .toBe(0);
+    await untilUnwatched(store);
     expect(tool.runs[0]?.signal.aborted).toBe(false);
     tool.gate.open();
     await door.until(taskId, "completed");

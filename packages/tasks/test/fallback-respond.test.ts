@@ -45,6 +45,13 @@ function faultOf(result: WireResult): JsonObject {
 const colours = { type: "string", enum: ["red", "dark blue"] };
 const titled = { type: "string", oneOf: [{ const: "#f00", title: "Red" }] };
 const named = { type: "string", enum: ["r", "b"], enumNames: ["Red", "Blue"] };
+const swapped = {
+  type: "string",
+  oneOf: [
+    { const: "a", title: "B" },
+    { const: "b", title: "A" },
+  ],
+};
 const several = { type: "array", items: { type: "string", enum: ["a", "b", "c"] } };
 
 describe("response answers the one open question", () => {
@@ -54,6 +61,7 @@ describe("response answers the one open question", () => {
     ["a choice in other case and with blanks", colours, "  Dark BLUE ", "dark blue"],
     ["the title of a choice", titled, "red", "#f00"],
     ["the name of a choice", named, "Blue", "b"],
+    ["a choice that is the title of another one", swapped, "B", "b"],
     ["a number", { type: "number" }, 7.5, 7.5],
     ["a number as text", { type: "number" }, " 7.5 ", 7.5],
     ["a whole number as text", { type: "integer" }, "7", 7],
