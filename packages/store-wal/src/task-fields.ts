@@ -53,12 +53,6 @@ export function isOpen(fields: readonly TaskField[]): boolean {
 
 const terminalTexts = new Set(['"completed"', '"failed"', '"cancelled"']);
 
-/** The value of a field whose text is in memory. */
-export function readSmall(fields: readonly TaskField[], name: string): unknown {
-  const text = fields.find((field) => field.name === name)?.text;
-  return text === undefined ? undefined : (JSON.parse(text) as unknown);
-}
-
 /** A frozen copy of what the caller gave (C6); what is frozen already is shared. */
 export function snapshotRecord(record: TaskRecord, maxBytes: number): TaskRecord {
   assertRecord(record);
