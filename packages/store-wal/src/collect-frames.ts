@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import type { BlobEntry } from "./decode-frame.ts";
+import { decodeNames, type BlobEntry } from "./decode-frame.ts";
 import type { FileLayer } from "./file-layer.ts";
-import { FLAG_COPY, FLAG_OPEN, frameKinds, type FrameHeader } from "./frame-format.ts";
+import { FLAG_COPY, FLAG_OPEN, frameKinds, NAMING_DISTANCE, type FrameHeader } from "./frame-format.ts";
 import { hashId, hashKey, isSameHash } from "./hash-id.ts";
 import { segmentKey, type BlobRef, type Damage, type LogSegment } from "./log-segment.ts";
 import { scanSegment, type ScannedFrame, type ScanOptions } from "./scan-segment.ts";
@@ -59,6 +59,8 @@ export class CollectedFrames {
 
   async scan(files: FileLayer, dir: string, segment: LogSegment, options: ScanOptions): Promise<ScannedEnd> {
     this.sawSequence(segment.header.firstSequence - 1);
+    // Gaps that say at most who was their last: frames behind them name the others.
+    let gaps: Damage[] = [];
     const end = { segment, framesEnd: FRAMES_START, flushedEnd: FRAMES_START };
     const sawHeader = ({ flushedEnd, sequence }: FrameHeader): void => {
       end.flushedEnd = Math.max(end.flushedEnd, flushedEnd);
@@ -70,10 +72,12 @@ export class CollectedFrames {
         frame: (frame) => {
           sawHeader(frame.header);
           end.framesEnd = frame.offset + frame.bytes;
+          if (gaps.length > 0) gaps = this.#nameGaps(gaps, frame);
           this.#keep(segment, frame);
         },
         damage: (damage, header) => {
           if (header !== undefined) sawHeader(header);
+          if (damage.sequence === undefined) gaps.push(damage);
           this.damages.push(damage);
           this.sawSequence(damage.sequence ?? 0);
         },
@@ -82,6 +86,20 @@ export class CollectedFrames {
     } finally {
       await file.close();
     }
+  }
+
+  /** Adds whose frames lay in a gap, each from its own beginning. Returns the gaps that may have more names. */
+  #nameGaps(gaps: readonly Damage[], { source, at, offset, header }: ScannedFrame): Damage[] {
+    for (const name of decodeNames(source, at, offset, header)) {
+      const gap = gaps.find((one) => name.offset >= one.offset && name.offset < one.offset + one.bytes);
+      if (gap === undefined || (gap.idHash !== undefined && isSameHash(gap.idHash, name.idHash))) continue;
+      const bytes = gap.offset + gap.bytes - name.offset;
+      // With the name of its first frame, a gap that was nobody's is wholly named.
+      if (gap.idHash === undefined && name.offset === gap.offset)
+        this.damages.splice(this.damages.indexOf(gap), 1);
+      this.damages.push({ ...gap, offset: name.offset, bytes, idHash: name.idHash, taskId: undefined });
+    }
+    return gaps.filter((gap) => gap.offset + gap.bytes + NAMING_DISTANCE > offset);
   }
 
   #keep(segment: LogSegment, frame: ScannedFrame): void {

@@ -1,11 +1,14 @@
 import { crc32 } from "node:zlib";
 import { readUint64 } from "./bytes.ts";
+import type { FrameName } from "./encode-frame.ts";
 import {
+  bodyBytes,
   FLAG_UTF16_ID,
   frameKinds,
   HEADER_BYTES,
   HEADER_MAGIC_WORD,
   META_FIXED_BYTES,
+  NAME_BYTES,
   TRAILER_BYTES,
   TRAILER_MAGIC_AT,
   TRAILER_MAGIC_WORD,
@@ -57,6 +60,7 @@ export function decodeHeader(source: Buffer, at: number, salt: number): FrameHea
     flags: source[at + 5] ?? 0,
     metaBytes: source.readUInt32LE(at + 8),
     blobsBytes: source.readUInt32LE(at + 12),
+    names: source.readUInt16LE(at + 6),
     sequence: readUint64(source, at + 16),
     idHash: readHash(source, at + 24),
     version: source.readDoubleLE(at + 32),
@@ -83,17 +87,17 @@ export function decodeTrailer(source: Buffer, at: number, salt: number): FrameTr
 
 /** Whether the frame whose header is at `at` is whole: its body passes, and its trailer repeats its header. */
 export function isWholeFrame(source: Buffer, at: number, header: FrameHeader, salt: number): boolean {
-  const bodyBytes = header.metaBytes + header.blobsBytes;
+  const bytes = bodyBytes(header, header.names);
   const bodyAt = at + HEADER_BYTES;
-  const trailer = decodeTrailer(source, bodyAt + bodyBytes, salt);
+  const trailer = decodeTrailer(source, bodyAt + bytes, salt);
   return (
     trailer !== undefined &&
-    trailer.bodyBytes === bodyBytes &&
+    trailer.bodyBytes === bytes &&
     trailer.sequence === header.sequence &&
     trailer.idHash.low === header.idHash.low &&
     trailer.idHash.high === header.idHash.high &&
     trailer.bodyChecksum === header.bodyChecksum &&
-    crc32(source.subarray(bodyAt, bodyAt + bodyBytes), salt) === header.bodyChecksum
+    crc32(source.subarray(bodyAt, bodyAt + bytes), salt) === header.bodyChecksum
   );
 }
 
@@ -138,6 +142,15 @@ export function decodeMeta(
     smallAt: cursor,
     smallBytes: metaEnd - cursor,
   };
+}
+
+/** The frames that a whole frame names; `at` is where it lies in `source`, `offset` where in the segment. */
+export function decodeNames(source: Buffer, at: number, offset: number, header: FrameHeader): FrameName[] {
+  const namesAt = at + HEADER_BYTES + header.metaBytes + header.blobsBytes;
+  return Array.from({ length: header.names }, (_, index) => {
+    const nameAt = namesAt + index * NAME_BYTES;
+    return { idHash: readHash(source, nameAt), offset: offset - source.readUInt32LE(nameAt + 8) };
+  });
 }
 
 /** A hash as the frame has it. */

@@ -2,6 +2,7 @@ import { crc32 } from "node:zlib";
 import { writeUint64 } from "./bytes.ts";
 import {
   BLOB_ENTRY_BYTES,
+  bodyBytes,
   FLAG_COPY,
   FLAG_OPEN,
   FLAG_UTF16_ID,
@@ -10,6 +11,7 @@ import {
   HEADER_BYTES,
   HEADER_MAGIC_WORD,
   META_FIXED_BYTES,
+  NAME_BYTES,
   TRAILER_MAGIC_AT,
   TRAILER_MAGIC_WORD,
   type FrameKind,
@@ -121,6 +123,14 @@ export interface FramePlace {
   /** Where the batch begins. */
   readonly flushedEnd: number;
   readonly previousHash: IdHash;
+  /** The earlier frames of the segment that this one names. */
+  readonly names: readonly FrameName[];
+}
+
+/** A frame as another one names it. */
+export interface FrameName {
+  readonly idHash: IdHash;
+  readonly offset: number;
 }
 
 /**
@@ -137,15 +147,17 @@ export function encodeFrame(
 ): readonly (BlobRef | undefined)[] {
   const { segment } = place;
   const bodyAt = at + HEADER_BYTES;
-  const bodyBytes = draft.metaBytes + draft.blobsBytes;
+  const bytes = bodyBytes(draft, place.names.length);
 
   const inline =
     draft.blobs.length === 0 ? noBlobs : encodeBlobs(draft, target, bodyAt + draft.metaBytes, place);
   encodeMeta(draft, target, bodyAt, inline);
-  const bodyChecksum = crc32(target.subarray(bodyAt, bodyAt + bodyBytes), segment.salt);
+  encodeNames(place, target, bodyAt + draft.metaBytes + draft.blobsBytes);
+  const bodyChecksum = crc32(target.subarray(bodyAt, bodyAt + bytes), segment.salt);
 
   target.writeUInt32LE(HEADER_MAGIC_WORD, at);
-  target.writeUInt32LE(draft.kind | (flagsOf(draft) << 8), at + 4);
+  target.writeUInt16LE(draft.kind | (flagsOf(draft) << 8), at + 4);
+  target.writeUInt16LE(place.names.length, at + 6);
   target.writeUInt32LE(draft.metaBytes, at + 8);
   target.writeUInt32LE(draft.blobsBytes, at + 12);
   writeUint64(target, place.sequence, at + 16);
@@ -158,8 +170,8 @@ export function encodeFrame(
   target.writeUInt32LE(bodyChecksum, at + 72);
   target.writeUInt32LE(smallChecksum(target, at, at + 76, segment.salt), at + 76);
 
-  const trailerAt = bodyAt + bodyBytes;
-  target.writeUInt32LE(bodyBytes, trailerAt);
+  const trailerAt = bodyAt + bytes;
+  target.writeUInt32LE(bytes, trailerAt);
   writeUint64(target, place.sequence, trailerAt + 4);
   writeHash(target, draft.idHash, trailerAt + 12);
   target.writeUInt32LE(bodyChecksum, trailerAt + 20);
@@ -174,9 +186,18 @@ function flagsOf({ utf16, copyOf, isOpen: open }: FrameDraft): number {
 
 const noBlobs: readonly (BlobRef | undefined)[] = [];
 
-/** All bytes that {@link encodeFrame} will write. */
+/** All bytes that {@link encodeFrame} will write, without the names of other frames. */
 export function draftBytes(draft: FrameDraft): number {
-  return frameBytes(draft);
+  return frameBytes(draft, 0);
+}
+
+function encodeNames({ names, offset }: FramePlace, target: Buffer, namesAt: number): void {
+  let at = namesAt;
+  for (const name of names) {
+    writeHash(target, name.idHash, at);
+    target.writeUInt32LE(offset - name.offset, at + 8);
+    at += NAME_BYTES;
+  }
 }
 
 function encodeBlobs(

@@ -3,15 +3,17 @@ import type { IdHash } from "./hash-id.ts";
 /*
  * One frame is one write of one task. Little-endian:
  *
- *   header   0 magic · 4 kind · 5 flags · 8 bytes of the meta part · 12 bytes of the blobs · 16 sequence ·
+ *   header   0 magic · 4 kind · 5 flags · 6 count of names · 8 bytes of the meta part · 12 bytes of the blobs · 16 sequence ·
  *            24 id hash · 32 version · 40 bornAtMs · 48 ttlMs (NaN: never) · 56 flushed bytes of the segment ·
  *            64 id hash of the frame before · 72 checksum of the body · 76 checksum of the header
- *   body     meta: id · bornAtMs · ttlMs · table of large fields · small fields as JSON text, then the blobs
+ *   body     meta: id · bornAtMs · ttlMs · table of large fields · small fields as JSON text, then the blobs,
+ *            then names: id hash and distance of frames at least 4 KiB in front of this one
  *   trailer  0 bytes of the body · 4 sequence · 12 id hash · 20 checksum of the body ·
  *            24 checksum of the trailer · 28 magic
  *
  * Header and trailer name the task twice, so that one of them can say whose frame it was when the other is
- * damaged. A frame begins and ends with a magic, so no part of it that ends at a sector's edge is zeros by
+ * damaged. Each frame is named once more, by the first one that begins at least 4 KiB behind it: a hole of that
+ * length hides no name. A frame begins and ends with a magic, so no part of it that ends at a sector's edge is zeros by
  * nature. All checksums start from the salt of the segment.
  */
 
@@ -26,6 +28,12 @@ export const TRAILER_BYTES = 32;
 
 /** Where the magic lies in a trailer: its last bytes. */
 export const TRAILER_MAGIC_AT = 28;
+
+/** A name: the id hash of a frame, and how far in front of the one that names it that frame begins. */
+export const NAME_BYTES = 12;
+
+/** The largest sector of a disk: between a frame and the one that names it lies at least one. */
+export const NAMING_DISTANCE = 4_096;
 
 export const frameKinds = {
   /** The whole of a task: small fields, and large ones or references to them. */
@@ -61,6 +69,8 @@ export interface FrameHeader {
   readonly flags: number;
   readonly metaBytes: number;
   readonly blobsBytes: number;
+  /** How many earlier frames it names. */
+  readonly names: number;
   readonly sequence: number;
   readonly idHash: IdHash;
   readonly version: number;
@@ -72,7 +82,12 @@ export interface FrameHeader {
   readonly bodyChecksum: number;
 }
 
+/** The bytes between the header and the trailer of a frame. */
+export function bodyBytes(parts: { metaBytes: number; blobsBytes: number }, names: number): number {
+  return parts.metaBytes + parts.blobsBytes + names * NAME_BYTES;
+}
+
 /** All bytes of a frame. */
-export function frameBytes({ metaBytes, blobsBytes }: { metaBytes: number; blobsBytes: number }): number {
-  return HEADER_BYTES + metaBytes + blobsBytes + TRAILER_BYTES;
+export function frameBytes(parts: { metaBytes: number; blobsBytes: number }, names: number): number {
+  return HEADER_BYTES + bodyBytes(parts, names) + TRAILER_BYTES;
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { draftBytes, encodeFrame, type FrameDraft } from "./encode-frame.ts";
+import { draftBytes, encodeFrame, type FrameDraft, type FrameName, type FramePlace } from "./encode-frame.ts";
 import { flushDirectory, ShortWriteError, writeFully, type FileLayer, type OpenFile } from "./file-layer.ts";
-import { frameKinds } from "./frame-format.ts";
+import { frameKinds, HEADER_BYTES, NAME_BYTES, NAMING_DISTANCE, TRAILER_BYTES } from "./frame-format.ts";
 import { noHash, type IdHash } from "./hash-id.ts";
 import { LogSegment, MAX_NUMBER, segmentKey, type BlobRef } from "./log-segment.ts";
 import type { ReserveFile } from "./reserve-file.ts";
@@ -47,6 +47,12 @@ export class AppendFailure extends Error {
   }
 }
 
+/** The count of names is 16 bits long; after one large frame there are some thirty. */
+const MAX_NAMES = 1_000;
+
+/** No frame is smaller than its ends. */
+const LEAST_FRAME_BYTES: number = HEADER_BYTES + TRAILER_BYTES;
+
 /** The lock was taken over: nothing more may be acknowledged. */
 export class TakenOverError extends Error {
   override readonly name = "TakenOverError";
@@ -65,6 +71,8 @@ export class LogWriter {
   #nextSequence: number;
   #durableSequence: number;
   #previousHash: IdHash = noHash;
+  /** Frames of the active segment that no later one has named yet, in their order. */
+  #unnamed: (FrameName & { readonly end: number })[] = [];
   #isOnReserve = false;
   #buffer: Buffer = Buffer.allocUnsafe(64 * 1024);
 
@@ -97,7 +105,11 @@ export class LogWriter {
   hasRoom(bytes: number): boolean {
     if (this.#active === undefined) return false;
     const after = this.#active.validBytes + bytes;
-    if (this.#isOnReserve) return after <= (this.#parts.reserve?.bytes ?? 0);
+    if (this.#isOnReserve) {
+      // No byte more than the reserve has: what waits to be named counts, and the frames of the batch themselves.
+      const names = (this.#unnamed.length + bytes / LEAST_FRAME_BYTES) * NAME_BYTES;
+      return after + names <= (this.#parts.reserve?.bytes ?? 0);
+    }
     return after <= FRAMES_START + this.#parts.segmentBytes || this.#active.validBytes === FRAMES_START;
   }
 
@@ -155,9 +167,9 @@ export class LogWriter {
     const segment = this.#active;
     const file = this.#file;
     if (segment === undefined || file === undefined) throw new Error("No segment is open.");
-    let total = 0;
-    for (const draft of drafts) total += draftBytes(draft);
-    const placed = this.#encode(drafts, segment, total);
+    const places = this.#place(drafts, segment);
+    const total = places.reduce((sum, { bytes }) => sum + bytes, 0);
+    const placed = this.#encode(drafts, places, total);
     let isAbsent = true;
     try {
       const written = await file.write(this.#buffer, total, segment.validBytes);
@@ -183,18 +195,46 @@ export class LogWriter {
     return placed;
   }
 
-  #encode(drafts: readonly FrameDraft[], segment: LogSegment, total: number): PlacedFrame[] {
+  #place(drafts: readonly FrameDraft[], segment: LogSegment): (FramePlace & { readonly bytes: number })[] {
+    const flushedEnd = segment.validBytes;
+    let offset = flushedEnd;
+    return drafts.map((draft) => {
+      const names = this.#takeNames(offset);
+      const bytes = draftBytes(draft) + names.length * NAME_BYTES;
+      const sequence = draft.copyOf ?? this.#nextSequence++;
+      const place = {
+        segment,
+        offset,
+        bytes,
+        sequence,
+        flushedEnd,
+        previousHash: this.#previousHash,
+        names,
+      };
+      this.#previousHash = draft.idHash;
+      offset += bytes;
+      this.#unnamed.push({ idHash: draft.idHash, offset: place.offset, end: offset });
+      return place;
+    });
+  }
+
+  /** The frames that lie far enough in front of a place to be named there. */
+  #takeNames(offset: number): FrameName[] {
+    const first = this.#unnamed.findIndex(({ end }) => end + NAMING_DISTANCE > offset);
+    return this.#unnamed.splice(0, Math.min(first < 0 ? this.#unnamed.length : first, MAX_NAMES));
+  }
+
+  #encode(
+    drafts: readonly FrameDraft[],
+    places: readonly (FramePlace & { readonly bytes: number })[],
+    total: number,
+  ): PlacedFrame[] {
     if (this.#buffer.length < total)
       this.#buffer = Buffer.allocUnsafe(Math.max(total, this.#buffer.length * 2));
-    const flushedEnd = segment.validBytes;
     let at = 0;
-    return drafts.map((draft) => {
-      const offset = flushedEnd + at;
-      const sequence = draft.copyOf ?? this.#nextSequence++;
-      const place = { segment, offset, sequence, flushedEnd, previousHash: this.#previousHash };
-      const inline = encodeFrame(draft, this.#buffer, at, place);
-      this.#previousHash = draft.idHash;
-      const bytes = draftBytes(draft);
+    return places.map((place, index) => {
+      const inline = encodeFrame(drafts[index] as FrameDraft, this.#buffer, at, place);
+      const { segment, offset, bytes, sequence } = place;
       at += bytes;
       return { segment, offset, bytes, sequence, inline };
     });
@@ -222,5 +262,6 @@ export class LogWriter {
     this.#file = file;
     this.#last = segment;
     this.#previousHash = noHash;
+    this.#unnamed = [];
   }
 }

@@ -66,7 +66,7 @@ export async function scanSegment(
       offset = await skipUnreadable(window, segment, offset, visitor);
       continue;
     }
-    const bytes = frameBytes(header);
+    const bytes = frameBytes(header, header.names);
     if (offset + bytes <= window.end && !window.holds(offset, bytes)) await need(offset, bytes);
     const at = window.at(offset);
     const whole = offset + bytes <= window.end && isWholeFrame(window.bytes, at, header, salt);
@@ -89,7 +89,7 @@ async function skipDamaged(
   header: FrameHeader,
   visitor: ScanVisitor,
 ): Promise<number> {
-  const claimedEnd = offset + frameBytes(header);
+  const claimedEnd = offset + frameBytes(header, header.names);
   const trailerAt = claimedEnd - TRAILER_BYTES;
   let endsWhereItSays = false;
   if (claimedEnd <= window.end) {

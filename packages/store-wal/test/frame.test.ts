@@ -61,6 +61,7 @@ test("a frame comes back with every part of it, whatever the id and the fields a
           sequence: 2 ** 45 + 1,
           flushedEnd: 7,
           previousHash: noHash,
+          names: [],
         };
         const [ref] = encodeFrame(draft, target, offset, place);
         const found = decodeHeader(target, offset, segment.salt);
@@ -160,6 +161,7 @@ test("valid frames that hold no record are refused with a code, and leave the ot
       sequence: 5_000_000 + index,
       flushedEnd: 0,
       previousHash: noHash,
+      names: [],
     });
     offset += frame.length;
     return frame;

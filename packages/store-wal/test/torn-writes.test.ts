@@ -116,6 +116,7 @@ function copyOf(bytes: Buffer, original: FrameOnDisk, inBatchOf: FrameOnDisk): B
     sequence: header.sequence,
     flushedEnd: inBatchOf.start,
     previousHash: hashId(inBatchOf.taskId),
+    names: [],
   });
   return copy;
 }
