@@ -195,9 +195,9 @@ describe("what is told meanwhile", () => {
     tasks.taskTool("count", {}, async (_args, task) => {
       await go.opened;
       await task.progress({ done: 1, total: 2, message: "half" });
+      await end.opened;
       // No news for a client.
       await task.saveCheckpoint(1);
-      await end.opened;
       return text("counted");
     });
     const { client, received } = await openV1Door(tasks, { road });

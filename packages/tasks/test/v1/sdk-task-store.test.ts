@@ -147,11 +147,15 @@ test("after a restart a finished task is still there, and one that was working e
   const request = { method: "tools/call", params: { name: "wait" } };
   const done = await taskStore.createTask({ ttl: 1 }, 1, request);
   await taskStore.storeTaskResult(done.taskId, "completed", { content: [] });
-  const lost = await taskStore.createTask({}, 2, request);
+  expect((await store.get(done.taskId))?.retentionMs, "long enough to be fetched").toBe(60_000);
+  const failed = await taskStore.createTask({}, 2, request);
+  await taskStore.storeTaskResult(failed.taskId, "failed", { content: [] });
+  const lost = await taskStore.createTask({}, 3, request);
   await before.tasks.close({ graceMs: 0 });
   const { taskStore: after } = asSdkTaskStore(startTasks({ store }).tasks);
   expect(await after.getTask(done.taskId)).toMatchObject({ status: "completed" });
   expect(await after.getTaskResult(done.taskId)).toEqual({ content: [] });
+  expect(await after.getTask(failed.taskId)).toMatchObject({ status: "failed" });
   expect(await after.getTask(lost.taskId)).toMatchObject({ status: "failed" });
   await expect(after.getTaskResult(lost.taskId)).rejects.toMatchObject({ data: { reason: "interrupted" } });
   await expect(after.storeTaskResult(lost.taskId, "completed", { content: [] })).rejects.toThrow();
