@@ -62,7 +62,7 @@ describe("ask is one question in one call", () => {
         },
       },
     });
-    // Part 2: choices are enforced, also here: the question comes again with the reason.
+    // CASES part 2, tasks: "`choices` not enforced": here the question comes again with the reason.
     await http.update(taskId, { [key]: { action: "accept", content: { answer: "green" } } });
     const again = await http.get(taskId);
     const [fresh = ""] = Object.keys(again.inputRequests ?? {});
@@ -83,7 +83,8 @@ describe("ask is one question in one call", () => {
     expect((await until(client, taskId, "completed")).content).toEqual(text("one? two? three?").content);
   });
 
-  test("Part 2: of several, answered one after the other in any order, none is forgotten", async () => {
+  // CASES part 2, tasks: "parallel needInput: one resolver per task; first never resolves, task stuck working".
+  test("of several, answered one after the other in any order, none is forgotten", async () => {
     const { client, taskId } = await asking(async (task) => {
       const answers = await Promise.all(["One?", "Two?"].map((prompt) => task.ask({ prompt })));
       return text(answers.join(" "));

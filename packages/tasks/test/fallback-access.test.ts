@@ -61,6 +61,7 @@ function plain({ result, error }: WireMessage, taskId: string): string {
   return JSON.stringify({ result, error }).replaceAll(taskId, "ID");
 }
 
+// CASES part 2, tasks: "no owner check".
 test("P31: the table of entry points and callers", async () => {
   const rows: string[] = [];
   for (const [entryPoint, ask] of entryPoints) {
@@ -149,7 +150,8 @@ describe("P33: ids that no server gave look like unknown ones, and reach no stor
     expect(store.calls).toEqual([]);
   });
 
-  test("Part 2: a record that is no task looks unknown to all three, and stays as it is", async () => {
+  // CASES part 2, tasks: "`durable_task_cancel` / `_get` work on file handles (kind not checked)".
+  test("a record that is no task looks unknown to all three, and stays as it is", async () => {
     const { tasks, store } = startTasks();
     gatedTool(tasks, "work");
     const now = new Date().toISOString();

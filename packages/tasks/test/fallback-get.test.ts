@@ -361,7 +361,8 @@ describe("progress notifications flow while a call is open, and only then", () =
     expect(client.progress).toEqual([]);
   });
 
-  test("Part 2: a token whose call was answered is never used again, though the work goes on reporting", async () => {
+  // CASES part 2, tasks: "progress sent after the tools/call response with the old progressToken".
+  test("a token whose call was answered is never used again, though the work goes on reporting", async () => {
     const { tasks } = startTasks();
     const tool = gatedTool(tasks, "work");
     const door = await StdioDoor.serve(tasks);

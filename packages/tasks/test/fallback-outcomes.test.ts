@@ -11,6 +11,7 @@ import { gate } from "./support/turns.ts";
 const get = "durable_task_get";
 const cancel = "durable_task_cancel";
 
+// CASES part 2, tasks: "facade results carry no isError/outputSchema".
 describe("the result comes back as the tool's own", () => {
   const results: readonly (readonly [string, ToolResult])[] = [
     ["a text", text("done")],
@@ -255,7 +256,8 @@ describe("durable_task_cancel", () => {
     },
   );
 
-  test("Part 2: a result that is there stays, and the cancel is answered with it", async () => {
+  // CASES part 2, tasks: "cancel overwrites a completed result (get-then-update, no CAS)".
+  test("a result that is there stays, and the cancel is answered with it", async () => {
     const { tasks } = startTasks();
     tasks.taskTool("work", { inlineBudgetMs: 0 }, () => text("done"));
     const client = await openEntry(tasks);
@@ -264,7 +266,8 @@ describe("durable_task_cancel", () => {
     expect(await client.call(cancel, { taskId })).toEqual(done);
   });
 
-  test("Part 2: a question that is asked after the cancel is refused, and the task ends as cancelled", async () => {
+  // CASES part 2, tasks: "needInput after cancel resurrects `cancelled` -> `input_required` and hangs".
+  test("a question that is asked after the cancel is refused, and the task ends as cancelled", async () => {
     const { tasks } = startTasks();
     const ask = gate();
     const refused: unknown[] = [];
@@ -310,7 +313,8 @@ describe("durable_task_cancel", () => {
   });
 });
 
-test("Part 2: the end of work that nobody waits for is stored, and a store that fails then is reported", async () => {
+// CASES part 2, tasks: "background failure swallowed".
+test("the end of work that nobody waits for is stored, and a store that fails then is reported", async () => {
   const store = new MemoryTaskStore();
   const started = startTasks({ store });
   const tool = gatedTool(started.tasks, "work");

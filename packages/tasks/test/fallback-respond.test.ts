@@ -288,7 +288,8 @@ describe("answers answers several, by key", () => {
   });
 });
 
-describe("Part 2: nobody is told that an answer was delivered which was not", () => {
+// CASES part 2, tasks: "answer never persisted ...; second answer told "Input delivered" though dropped".
+describe("nobody is told that an answer was delivered which was not", () => {
   test.for(["completed", "working"] as const)("there is no question: the task is %s", async (status) => {
     const { tasks, store } = startTasks();
     const tool = gatedTool(tasks, "work");

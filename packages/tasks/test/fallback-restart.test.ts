@@ -62,6 +62,7 @@ function idOf(result: WireResult): string {
   return String(result.structuredContent?.["taskId"]);
 }
 
+// CASES part 2, tasks: "zombie: restart -> `working` for 24 h though the work died"; "acked `_respond`, then crash -> lost".
 describe("a server that is killed between start, question and answer", () => {
   test.for(["2026", "2025"] as const)(
     "%s: the question is still there, its answer is kept, and the model is told that the work was interrupted",
