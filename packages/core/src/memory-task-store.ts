@@ -181,8 +181,8 @@ function snapshot(fields: object): object {
   const copy: Record<string, unknown> = {};
   for (const field of Object.keys(fields)) {
     const value: unknown = fields[field as never];
-    const isContainer = typeof value === "object" && value !== null;
-    setOwn(copy, field, isContainer ? normalizeJson(value, field, unlimited) : value);
+    const isWhole = value === undefined || typeof value === "string";
+    setOwn(copy, field, isWhole ? value : normalizeJson(value, field, unlimited));
   }
   return copy;
 }

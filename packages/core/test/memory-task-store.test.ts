@@ -87,6 +87,32 @@ describe("values that are not JSON", () => {
     await store.update("task-2", { statusMessage: "goes on" }, 7);
   });
 
+  test.each([
+    ["a BigInt", 1n],
+    ["a function", () => undefined],
+    ["NaN", Number.NaN],
+  ])(
+    "a whole field of %s is refused with invalid_json, in create() and in update()",
+    async (_kind, value) => {
+      const store = new MemoryTaskStore();
+      await store.create(record());
+      const poisoned = record({ taskId: "task-2", data: value as never });
+      await expect(store.create(poisoned)).rejects.toMatchObject({ code: "invalid_json" });
+      const patch = { data: value as never };
+      await expect(store.update("task-1", patch, 7)).rejects.toMatchObject({ code: "invalid_json" });
+      expect(await store.get("task-2")).toBeUndefined();
+      expect(await store.get("task-1")).toEqual(record());
+    },
+  );
+
+  test("-0 is 0, as it is in every store that writes text, at the top of a field too", async () => {
+    const store = new MemoryTaskStore();
+    await store.create(record({ data: -0 }));
+    expect((await store.get("task-1"))?.["data"]).toBe(0);
+    await store.update("task-1", { data: -0 }, 7);
+    expect((await store.get("task-1"))?.["data"]).toBe(0);
+  });
+
   test("a field of undefined in create() is a field that is absent", async () => {
     const store = new MemoryTaskStore();
     await store.create({ ...record(), statusMessage: undefined } as never);
