@@ -28,8 +28,8 @@ async function makeStore(): Promise<StoreUnderTest> {
       await current.store.close();
       return open();
     },
-    crash: () => {
-      current.mortal.die();
+    crash: async () => {
+      await current.mortal.die();
       const left = dir;
       lives += 1;
       dir = join(root, String(lives));

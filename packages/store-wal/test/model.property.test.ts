@@ -63,6 +63,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
+/** Sequences in a short run; `LONGJOBS_PROPERTY_RUNS` asks for more. */
+const RUNS = Number(process.env["LONGJOBS_PROPERTY_RUNS"] ?? 60);
+
+/** A failure is shrunk only as long as this: its seed and its path are printed in any case. */
+const LIMIT_MS = 60_000 + RUNS * 100;
+
 async function perform(
   store: TaskStore,
   asked: Write,
@@ -77,7 +83,7 @@ async function perform(
 
 test(
   "every sequence of writes, expiries, sweeps, closings and kills gives what a store in memory gives",
-  { timeout: 120_000 },
+  { timeout: LIMIT_MS + 30_000 },
   async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -127,7 +133,7 @@ test(
                 store = await open();
                 break;
               case "crash":
-                mortal.die();
+                await mortal.die();
                 mortal = mortalFiles();
                 lives += 1;
                 copyWithoutLocks(dir, join(root, String(lives)));
@@ -142,8 +148,7 @@ test(
           rmSync(root, { recursive: true });
         },
       ),
-      // More in a long run: LONGJOBS_PROPERTY_RUNS=2000.
-      { numRuns: Number(process.env["LONGJOBS_PROPERTY_RUNS"] ?? 60) },
+      { numRuns: RUNS, interruptAfterTimeLimit: LIMIT_MS, markInterruptAsFailure: true },
     );
   },
 );
