@@ -15,11 +15,14 @@ export { defaultJsonLimits, freezeParsedJson, normalizeJson, normalizeJsonObject
 export type { JsonLimits } from "./normalize-json.ts";
 export { reportBackgroundError } from "./report-error.ts";
 export type { ErrorListener } from "./report-error.ts";
+export { isOwnerGone, liveOwners } from "./orphan.ts";
 export { isProtocolError, rejectedOutcome, toToolError } from "./outcome.ts";
 export type { Outcome } from "./outcome.ts";
 export { readRequestContext } from "./request-context.ts";
 export type { AuthInfo, RequestContext } from "./request-context.ts";
 export type { TaskHandler } from "./run-handler.ts";
+export { scopeResolver } from "./scope.ts";
+export type { ScopeOption, ScopeRefusals, ScopeResolver } from "./scope.ts";
 export { setOwn } from "./set-own.ts";
 export { storeErrors } from "./store-errors.ts";
 export { isExpired } from "./task-expiry.ts";
@@ -57,6 +60,8 @@ export type {
   TaskStore,
   WatchableTaskStore,
 } from "./task-store.ts";
+export { TaskWriter } from "./task-writer.ts";
+export type { TaskWriterOptions, WritePlan } from "./task-writer.ts";
 export { TaskWatchers } from "./task-watchers.ts";
 export { toDetailedTask, toTask2025, toTaskView } from "./task-view.ts";
 export type { DetailedTask, Task2025, TaskView } from "./task-view.ts";

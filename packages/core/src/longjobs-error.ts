@@ -32,6 +32,19 @@ export const longJobsErrorCodes = [
   "idempotency_conflict",
   "quota_exceeded",
   "internal_error",
+  "unknown_transfer",
+  "offset_mismatch",
+  "chunk_too_large",
+  "size_mismatch",
+  "checksum_mismatch",
+  "invalid_base64",
+  "path_not_allowed",
+  "target_exists",
+  "file_too_large",
+  "source_changed",
+  "transfer_busy",
+  "not_active",
+  "invalid_request",
 ] as const;
 
 /** One of the codes that longjobs itself raises. */

@@ -1,9 +1,8 @@
-import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import { isLongJobsError } from "./longjobs-error.ts";
 import { storeErrors } from "./store-errors.ts";
 import { applyTaskPatch } from "./task-patch.ts";
 import type { TaskRecord } from "./task-record.ts";
-import type { TaskPatch } from "./task-store.ts";
+import type { TaskPatch, TaskStore } from "./task-store.ts";
 
 /**
  * Decides what to write, given the record as it is now: a patch, or `undefined` when nothing needs writing.
@@ -11,6 +10,17 @@ import type { TaskPatch } from "./task-store.ts";
  * happened all the same: only then is a state that equals ours taken for our own write.
  */
 export type WritePlan = (record: TaskRecord, retrying: boolean) => TaskPatch | undefined;
+
+/** What a {@link TaskWriter} needs. */
+export interface TaskWriterOptions {
+  readonly store: TaskStore;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+  /** In [0, 1): spreads retries. */
+  readonly random: () => number;
+  /** The one kind of record that is read and written; absent for tasks. */
+  readonly kind?: string;
+}
 
 /** Forty jittered waits of at most 50 ms: two seconds of constant conflict before a caller hears of it. */
 const maxConflicts = 40;
@@ -21,11 +31,11 @@ const maxBackoffMs = 50;
  * to one task queue up, so that they never conflict with each other.
  */
 export class TaskWriter {
-  readonly #options: ResolvedLifecycleOptions;
+  readonly #options: TaskWriterOptions;
   readonly #onWritten: (record: TaskRecord) => void;
   readonly #tails = new Map<string, Promise<void>>();
 
-  constructor(options: ResolvedLifecycleOptions, onWritten: (record: TaskRecord) => void) {
+  constructor(options: TaskWriterOptions, onWritten: (record: TaskRecord) => void) {
     this.#options = options;
     this.#onWritten = onWritten;
   }
@@ -38,7 +48,7 @@ export class TaskWriter {
   /** The record of a task. @throws `unknown_task`, also for records of another kind. */
   async read(taskId: string): Promise<TaskRecord> {
     const record = await this.#options.store.get(taskId);
-    if (record === undefined || record.kind !== undefined) throw storeErrors.unknownTask(taskId);
+    if (record === undefined || record.kind !== this.#options.kind) throw storeErrors.unknownTask(taskId);
     return record;
   }
 

@@ -47,6 +47,19 @@ const codeOf = {
   idempotency_conflict: rpcCode.invalidParams,
   quota_exceeded: rpcCode.internalError,
   internal_error: rpcCode.internalError,
+  unknown_transfer: rpcCode.invalidParams,
+  offset_mismatch: rpcCode.invalidParams,
+  chunk_too_large: rpcCode.invalidParams,
+  size_mismatch: rpcCode.invalidParams,
+  checksum_mismatch: rpcCode.invalidParams,
+  invalid_base64: rpcCode.invalidParams,
+  path_not_allowed: rpcCode.invalidParams,
+  target_exists: rpcCode.invalidParams,
+  file_too_large: rpcCode.invalidParams,
+  source_changed: rpcCode.internalError,
+  transfer_busy: rpcCode.internalError,
+  not_active: rpcCode.invalidParams,
+  invalid_request: rpcCode.invalidParams,
 } satisfies Record<LongJobsErrorCode, number>;
 
 /** A JSON-RPC error as the SDKs pass it through: any `Error` with an integer `code`, and `data`. */

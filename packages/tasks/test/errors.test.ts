@@ -13,6 +13,17 @@ const invalidParams: ReadonlySet<LongJobsErrorCode> = new Set([
   "invalid_json",
   "record_too_large",
   "idempotency_conflict",
+  "unknown_transfer",
+  "offset_mismatch",
+  "chunk_too_large",
+  "size_mismatch",
+  "checksum_mismatch",
+  "invalid_base64",
+  "path_not_allowed",
+  "target_exists",
+  "file_too_large",
+  "not_active",
+  "invalid_request",
 ]);
 
 const secret = "/var/lib/longjobs/tasks/log.0001: EACCES for user db_admin@10.0.0.7";
