@@ -15,7 +15,7 @@ export type Outcome =
  * The outcome of a handler that rejected with `error`, given why its signal was aborted, if it was.
  *
  * After `cancelled` the task is cancelled, and after `request_cancelled` too: nobody could reach the work. After
- * `shutdown`, `lease_lost` and `expired` nothing is written; a protocol error (an integer `code`) fails the task with that code; anything else is a
+ * `shutdown`, `lease_lost` and `expired` nothing is written; a protocol error fails the task with its code ({@link isProtocolError}); anything else is a
  * tool error, which the spec counts as completed (Task Status: "This includes tool calls that returned
  * results with `isError: true`").
  */
@@ -44,19 +44,25 @@ function failedOutcome(error: unknown, limits: JsonLimits): Outcome | undefined 
   }
 }
 
+/** JSON-RPC 2.0 keeps these for the protocol; those of MCP are among them. */
+const protocolCodes = { lowest: -32_768, highest: -32_000 } as const;
+
+/** What the SDKs call theirs, v1 and v2; their codes may be an application's own. */
+const protocolErrorNames: ReadonlySet<unknown> = new Set(["McpError", "ProtocolError"]);
+
 /**
- * A JSON-RPC error: anything with an integer `code` of its own, whichever library it came from. The legacy
- * number of a `DOMException`, such as 20 of an aborted `fetch`, is not its own.
+ * A JSON-RPC error, whichever library it came from: an integer `code` of its own that JSON-RPC keeps for the protocol, or
+ * any integer on an error class of an SDK. Other numbers are no protocol codes: programs, databases and HTTP
+ * clients number their failures too, and a failed child process is a failed tool.
  */
 export function isProtocolError(
   error: unknown,
 ): error is { readonly code: number; readonly message?: unknown } {
-  return (
-    typeof error === "object" &&
-    error !== null &&
-    Object.hasOwn(error, "code") &&
-    Number.isSafeInteger((error as { code?: unknown }).code)
-  );
+  if (typeof error !== "object" || error === null || !Object.hasOwn(error, "code")) return false;
+  const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
+  if (!Number.isSafeInteger(code)) return false;
+  const isKept = protocolCodes.lowest <= (code as number) && (code as number) <= protocolCodes.highest;
+  return isKept || protocolErrorNames.has(name);
 }
 
 /**

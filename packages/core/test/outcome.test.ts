@@ -45,9 +45,9 @@ describe("a protocol error fails the task with its code, message and data (P10)"
   });
 
   test("without data when it has none", async () => {
-    const task = await finish(rejectWith(new RpcError(7, "Seven")));
+    const task = await finish(rejectWith(new RpcError(-32_007, "Seven")));
     expect(task).toMatchObject({ status: "failed" });
-    expect((task as { error: object }).error).toStrictEqual({ code: 7, message: "Seven" });
+    expect((task as { error: object }).error).toStrictEqual({ code: -32_007, message: "Seven" });
   });
 
   test.each([
@@ -62,13 +62,45 @@ describe("a protocol error fails the task with its code, message and data (P10)"
   });
 
   test.each([
-    [{ code: 404 }],
-    [{ code: 5, message: 17 }],
-    [Object.assign(new Error("x"), { code: 5, message: undefined })],
+    [{ code: -32_004 }],
+    [{ code: -32_005, message: 17 }],
+    [Object.assign(new Error("x"), { code: -32_005, message: undefined })],
   ])("also when its message is no text: %j", async (error) => {
     const task = await finish(rejectWith(error));
     expect(task).toMatchObject({ status: "failed", error: { code: error.code } });
     expect(typeof (task as { error: { message: unknown } }).error.message).toBe("string");
+  });
+
+  test.each([
+    [-32_769, false],
+    [-32_768, true],
+    [-32_000, true],
+    [-31_999, false],
+    [-1, false],
+    [0, false],
+    [1, false],
+    [404, false],
+    [32_000, false],
+  ])("the code %d alone makes one: %s", (code, expected) => {
+    expect(isProtocolError({ code })).toBe(expected);
+    expect(isProtocolError(new RpcError(code, "x"))).toBe(expected);
+  });
+
+  test("an error class of an SDK makes one of any integer, and of nothing else", async () => {
+    for (const name of ["McpError", "ProtocolError"]) {
+      const error = Object.assign(new RpcError(4_001, "Refused"), { name });
+      expect(await finish(rejectWith(error))).toMatchObject({ status: "failed", error: { code: 4_001 } });
+      expect(isProtocolError(Object.assign(new Error("x"), { name, code: "4001" }))).toBe(false);
+      expect(isProtocolError(Object.assign(new Error("x"), { name }))).toBe(false);
+    }
+  });
+
+  test("a child process that failed is a failed tool: its exit code is no protocol code", async () => {
+    const failed = Object.assign(new Error("Command failed: convert page.svg"), { code: 1, killed: false });
+    expect(await finish(rejectWith(failed))).toMatchObject({
+      status: "completed",
+      result: { isError: true, content: [{ text: "Command failed: convert page.svg" }] },
+    });
   });
 
   test("the legacy number of a DOMException is no protocol code: fetch aborts are tool errors", async () => {

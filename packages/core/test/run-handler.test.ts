@@ -94,11 +94,11 @@ describe("a result that is too large for the store", () => {
     const { lifecycle } = startEngine({ store });
     const { taskId } = await lifecycle.createTask();
     await lifecycle.run(lifecycle.handle(taskId), () => {
-      throw Object.assign(new Error("Broken"), { code: 42, data: "x".repeat(30_000) });
+      throw Object.assign(new Error("Broken"), { code: -32_042, data: "x".repeat(30_000) });
     });
     expect(await lifecycle.getTask(taskId)).toMatchObject({
       status: "failed",
-      error: { code: 42, message: "Broken", data: { omitted: expect.any(String) } },
+      error: { code: -32_042, message: "Broken", data: { omitted: expect.any(String) } },
     });
   });
 });

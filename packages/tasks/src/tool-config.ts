@@ -26,7 +26,7 @@ export interface ToolTask extends TaskHandle {
   ask(question: Ask): Promise<string>;
 }
 
-/** The work of a task tool. What it throws becomes a tool error, or the task's error if it has an integer `code`. */
+/** The work of a task tool. What it throws becomes a tool error, and a protocol error the task's error. */
 export type ToolHandler<Arguments> = (
   args: Arguments,
   task: ToolTask,

@@ -1,4 +1,8 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
 import { LongJobsError } from "@longjobs/core";
+import { McpError } from "@modelcontextprotocol/sdk/types.js";
 import { ProtocolError } from "@modelcontextprotocol/server";
 import { describe, expect, test } from "vitest";
 
@@ -6,6 +10,7 @@ import type { ToolHandler, ToolResult } from "../src/index.ts";
 import { HttpDoor, type Reply } from "./support/http-door.ts";
 import { startTasks } from "./support/started-tasks.ts";
 import { text } from "./support/tools.ts";
+import { nextTurn } from "./support/turns.ts";
 import type { WireError, WireResult } from "./support/wire.ts";
 
 type Ending = { readonly result: WireResult } | { readonly error: WireError };
@@ -23,6 +28,8 @@ async function endings(handler: ToolHandler<Record<string, never>>): Promise<[En
     const task = await http.get(taskId);
     if (task.error !== undefined) return [endingOf(inline), { error: task.error }];
     if (task.result !== undefined) return [endingOf(inline), { result: task.result }];
+    // A handler may wait for something outside, which no chain of promises lets in.
+    await nextTurn();
   }
 }
 
@@ -74,11 +81,25 @@ describe("P10: a tool error is no failure", () => {
     ["a symbol", Symbol("odd"), /odd/],
     ["an Error whose code is text", Object.assign(new Error("no entry"), { code: "ENOENT" }), "no entry"],
     ["an Error whose code is no integer", Object.assign(new Error("half"), { code: 1.5 }), "half"],
+    ["an Error with the status of an HTTP answer", Object.assign(new Error("gone"), { code: 404 }), "gone"],
+    [
+      "an Error just outside the codes of JSON-RPC",
+      Object.assign(new Error("out"), { code: -31_999 }),
+      "out",
+    ],
     ["an AbortSignal's time-out", new DOMException("took too long", "TimeoutError"), "took too long"],
   ] as const)("throwing %s is a tool error", async ([, thrown, words]) => {
     const result = await resultOf(throwing(thrown));
     expect(result.isError).toBe(true);
     expect(result.content?.[0]?.text).toMatch(words);
+  });
+
+  test("a program that a handler runs and that fails is a tool error, whatever its exit code", async () => {
+    const result = await resultOf(async () => {
+      await promisify(execFile)("node", ["-e", "process.exitCode = 1"]);
+    });
+    expect(result.isError).toBe(true);
+    expect(result.content?.[0]?.text).toContain("Command failed");
   });
 
   test("a LongJobsError gives the model its envelope, codes of the author's own included", async () => {
@@ -113,18 +134,28 @@ describe("a protocol error is one: JSON-RPC error inline, failed as a task", () 
       Object.assign(new Error("Limit"), { code: -32_000, data: { n: 1 } }),
       { code: -32_000, message: "Limit", data: { n: 1 } },
     ],
-    ["a bare object", { code: 42, message: "Bare" }, { code: 42, message: "Bare" }],
-    ["an object without a message", { code: 42 }, { code: 42, message: /./ }],
-    ["an object whose message is no text", { code: 42, message: 7 }, { code: 42, message: /./ }],
+    ["a bare object", { code: -32_042, message: "Bare" }, { code: -32_042, message: "Bare" }],
+    ["an object without a message", { code: -32_042 }, { code: -32_042, message: /./ }],
+    ["an object whose message is no text", { code: -32_042, message: 7 }, { code: -32_042, message: /./ }],
     [
       "data that JSON cannot hold",
-      Object.assign(new Error("Big"), { code: 1, data: { n: 1n } }),
-      { code: 1, message: "Big", data: { omitted: /BigInt/ } },
+      Object.assign(new Error("Big"), { code: -32_001, data: { n: 1n } }),
+      { code: -32_001, message: "Big", data: { omitted: /BigInt/ } },
     ],
     [
       "the SDK's own ProtocolError",
       new ProtocolError(-32_001, "Gone", { n: 2 }),
       { code: -32_001, message: "Gone", data: { n: 2 } },
+    ],
+    [
+      "one of the SDK v2 with a code of the author's own",
+      new ProtocolError(4_001, "Refused", { n: 3 }),
+      { code: 4_001, message: "Refused", data: { n: 3 } },
+    ],
+    [
+      "one of the SDK v1 with a code of the author's own",
+      new McpError(4_001, "Refused", { n: 3 }),
+      { code: 4_001, message: /Refused/, data: { n: 3 } },
     ],
   ] as const)("%s", async ([, thrown, expected]) => {
     for (const ending of await endings(throwing(thrown))) {
