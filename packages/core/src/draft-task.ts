@@ -20,24 +20,29 @@ export interface CreateTaskOptions {
   readonly ttlMs?: number | null;
 }
 
+/** What a task is told from others by. */
+export type TaskIdentity = Pick<TaskRecord, "taskId" | "idempotency">;
+
 /**
  * The record of a new task as its creation will write it: working, at a random version, with the lease of its
  * first attempt.
  *
+ * @param identity - Given for a task whose id follows from a key. @default a fresh random id
  * @throws TypeError, RangeError for options; `invalid_json` for work that JSON cannot hold.
  */
 export function draftTask(
   options: CreateTaskOptions,
   engine: ResolvedLifecycleOptions,
   owner: string,
+  identity: TaskIdentity = { taskId: engine.randomId() },
 ): TaskRecord {
   const { leaseMs, random, randomId } = engine;
-  const taskId = randomId();
+  const { taskId } = identity;
   if (!isTaskId(taskId)) throw new TypeError("randomId must give ids of 1 to 128 letters, digits, - and _.");
   const retentionMs = retention(options.retentionMs, engine);
   const nowIso = new Date(engine.now()).toISOString();
   return {
-    taskId,
+    ...identity,
     // A random start: a task made anew under the same id never meets the version of an old writer (C12).
     version: Math.floor(random() * 2 ** 31),
     status: "working",

@@ -1,6 +1,14 @@
 // Everything listed here is public API.
 export { canonicalJson, fingerprintJson, jsonEquals } from "./canonical-json.ts";
 export { assertClaim, assertLeaseMs, holdsLease, isClaimable, newLease } from "./claim-task.ts";
+export type {
+  CreatedOnce,
+  CreateOnceOptions,
+  FoundTask,
+  Idempotency,
+  IdempotentCall,
+} from "./create-once.ts";
+export { assertIdempotencyKey } from "./idempotency-key.ts";
 export { repeatRequest } from "./inbox.ts";
 export { assertInputSupported } from "./input-support.ts";
 export type { JsonObject, JsonValue } from "./json.ts";

@@ -32,6 +32,12 @@ export interface TaskLifecycleOptions {
   readonly validateAnswer?: (request: InputRequest, response: InputResponse) => string | undefined;
   /** Bounds of every value that comes in. */
   readonly jsonLimits?: Partial<JsonLimits>;
+  /**
+   * Makes the ids of tasks that are created with an idempotency key; at least 32 characters, the same on every instance on
+   * this store. Another secret makes every key a new one.
+   * @default random: the first instance keeps it in the store, and all others read it there
+   */
+  readonly idempotencySecret?: string;
   /** Where failures go that no caller waits for. @default the global `reportError`, else the console */
   readonly onError?: ErrorListener;
   /** Epoch milliseconds. @default Date.now */
@@ -55,6 +61,7 @@ export interface ResolvedLifecycleOptions {
   readonly validateRequest: (request: InputRequest) => string | undefined;
   readonly validateAnswer: (request: InputRequest, response: InputResponse) => string | undefined;
   readonly jsonLimits: JsonLimits;
+  readonly idempotencySecret: string | undefined;
   readonly reportError: ErrorListener;
   readonly now: () => number;
   readonly randomId: () => string;
@@ -96,11 +103,23 @@ export function resolveLifecycleOptions(options: TaskLifecycleOptions): Resolved
     validateRequest: options.validateRequest ?? (() => undefined),
     validateAnswer: options.validateAnswer ?? (() => undefined),
     jsonLimits: resolveJsonLimits(options.jsonLimits),
+    idempotencySecret: secret("idempotencySecret", options.idempotencySecret),
     reportError: (error) => reportBackgroundError(error, onError),
     now: options.now ?? Date.now,
     randomId: options.randomId ?? (() => crypto.randomUUID()),
     random: options.random ?? Math.random,
   };
+}
+
+/** Shorter ones can be guessed by trying. */
+const minSecretLength = 32;
+
+function secret(name: string, value: string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== "string") throw new TypeError(`${name} must be a string.`);
+  if (value.length < minSecretLength)
+    throw new RangeError(`${name} must have at least ${minSecretLength} characters.`);
+  return value;
 }
 
 function resolveJsonLimits(wished: Partial<JsonLimits> = {}): JsonLimits {

@@ -29,6 +29,7 @@ export const longJobsErrorCodes = [
   "cancelled",
   "expired",
   "shutdown",
+  "invalid_idempotency_key",
   "idempotency_conflict",
   "quota_exceeded",
   "internal_error",

@@ -26,10 +26,14 @@ export function interruptedError(record: TaskRecord): TaskError {
     data: {
       reason: "interrupted",
       retryable: true,
-      recoveryHint:
-        "Call the tool again to start over; check first whether the interrupted run left effects behind.",
+      recoveryHint: `Call the tool again${withNewKey(record)} to start over; check first whether the interrupted run left effects behind.`,
       attempt: record.attempt,
       checkpoint: record.checkpoint?.value ?? null,
     },
   };
+}
+
+/** With the key it had the call would only be told of this end again. */
+function withNewKey({ idempotency }: TaskRecord): string {
+  return idempotency === undefined ? "" : " with a new idempotency key";
 }

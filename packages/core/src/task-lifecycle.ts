@@ -1,5 +1,13 @@
 import { Attempt, type AttemptContext } from "./attempt.ts";
-import { draftTask, type CreateTaskOptions } from "./draft-task.ts";
+import { createOnce, findOnce } from "./create-once.ts";
+import type {
+  CreatedOnce,
+  CreateOnceOptions,
+  FoundTask,
+  IdempotentCall,
+  OnceContext,
+} from "./create-once.ts";
+import { draftTask, type CreateTaskOptions, type TaskIdentity } from "./draft-task.ts";
 import { HeldAttempts } from "./held-attempts.ts";
 import { acceptAnswers, answeredKeys, inboxStatus, withdrawQuestions } from "./inbox.ts";
 import { lifecycleErrors } from "./lifecycle-errors.ts";
@@ -102,13 +110,23 @@ export class TaskLifecycle {
 
   /** A task that is not recorded yet: it writes nothing until its attempt is promoted. */
   begin(options: CreateTaskOptions = {}): TaskAttempt {
-    this.#assertTakesWork();
-    const attempt = new Attempt(this.#context(), {
-      record: draftTask(options, this.#options, this.#owner),
-      recorded: false,
-    });
-    this.#attempts.hold(attempt);
-    return attempt;
+    return this.#begin(options);
+  }
+
+  /**
+   * Creates the task of an idempotency key, or finds it: per scope and tool a key stands for one task, for as long as the task
+   * is kept, however many calls and instances there are. A new task is recorded, and its work is to be run with the attempt.
+   *
+   * @throws `idempotency_conflict` for a key that came with another fingerprint; `invalid_idempotency_key`; what
+   *   {@link createTask} throws.
+   */
+  createOnce(options: CreateOnceOptions): Promise<CreatedOnce> {
+    return createOnce(options, this.#onceContext());
+  }
+
+  /** The task of an idempotency key as it is now, or `undefined`. @throws `idempotency_conflict`, `invalid_idempotency_key` */
+  findOnce(call: IdempotentCall): Promise<FoundTask | undefined> {
+    return findOnce(call, this.#onceContext());
   }
 
   /**
@@ -310,6 +328,36 @@ export class TaskLifecycle {
     });
     await Promise.race([Promise.all(this.#running), timeUp]);
     cancelTimer();
+  }
+
+  #begin(options: CreateTaskOptions, identity?: TaskIdentity): Attempt {
+    this.#assertTakesWork();
+    const attempt = new Attempt(this.#context(), {
+      record: draftTask(options, this.#options, this.#owner, identity),
+      recorded: false,
+    });
+    this.#attempts.hold(attempt);
+    return attempt;
+  }
+
+  /** Holds the attempt before the store has the task: whoever reads it then must not take it for left behind. */
+  async #recordOnce(options: CreateOnceOptions, identity: TaskIdentity): Promise<TaskAttempt> {
+    const earlier = this.#attempts.get(identity.taskId);
+    // A task that expired under its handler: that one is told to stop before the id is used again.
+    await earlier?.look();
+    if (earlier?.ended === false) throw storeErrors.taskExists(identity.taskId);
+    const attempt = this.#begin(options, identity);
+    await attempt.promote();
+    return attempt;
+  }
+
+  #onceContext(): OnceContext {
+    return {
+      options: this.#options,
+      inTurn: (taskId, job) => this.#writer.inTurn(taskId, job),
+      record: (options, identity) => this.#recordOnce(options, identity),
+      read: (taskId, { scope }) => this.#answerable(taskId, { scope }),
+    };
   }
 
   #context(): AttemptContext {

@@ -66,14 +66,19 @@ export class TaskWriter {
 
   /** Runs a plan after every earlier write to the same task. Resolves to the record as it then is. */
   write(taskId: string, plan: WritePlan): Promise<TaskRecord> {
+    return this.inTurn(taskId, () => this.#writeNow(taskId, plan));
+  }
+
+  /** Runs a job after every earlier write and job of the same task. A job must not wait for another of its task. */
+  inTurn<Value>(taskId: string, job: () => Promise<Value>): Promise<Value> {
     const tail = this.#tails.get(taskId) ?? Promise.resolve();
-    const written = tail.then(() => this.#writeNow(taskId, plan));
-    const settled = written.then(ignore, ignore);
+    const done = tail.then(job);
+    const settled = done.then(ignore, ignore);
     this.#tails.set(taskId, settled);
     void settled.then(() => {
       if (this.#tails.get(taskId) === settled) this.#tails.delete(taskId);
     });
-    return written;
+    return done;
   }
 
   async #writeNow(taskId: string, plan: WritePlan): Promise<TaskRecord> {

@@ -2,7 +2,14 @@ import type { TaskRecord } from "@longjobs/core";
 
 import { defineCheck, type Check } from "../check.ts";
 import { expectEqual, expectRejects } from "../expect.ts";
-import { completedRecord, fullRecord, minimalRecord, resultOfBytes, statuses } from "../records.ts";
+import {
+  completedRecord,
+  fullRecord,
+  minimalRecord,
+  patched,
+  resultOfBytes,
+  statuses,
+} from "../records.ts";
 
 /** What `create` promises. */
 export const createChecks: readonly Check[] = [
@@ -98,6 +105,23 @@ export const createChecks: readonly Check[] = [
         await ctx.store.create(record);
         await ctx.expectStored(record, `The record created at version ${version}`);
       }
+    },
+  }),
+  defineCheck({
+    id: "create.reserved-ids",
+    rule: "C4",
+    title: "a record is kept under an id with a dot, apart from those whose ids differ in the dot alone",
+    async run(ctx) {
+      const reserved = minimalRecord({ taskId: "longjobs.reserved-1", kind: "reserved", data: 1 });
+      await ctx.store.create(reserved);
+      for (const taskId of ["longjobs-reserved-1", "longjobs_reserved-1"]) {
+        const task = minimalRecord({ taskId });
+        await ctx.store.create(task);
+        await ctx.expectStored(task, `The record ${taskId}, which differs in the dot alone`);
+      }
+      const patch = { data: 2 };
+      await ctx.store.update(reserved.taskId, patch, reserved.version);
+      await ctx.expectStored(patched(reserved, patch), "The record under the id with a dot");
     },
   }),
   defineCheck({

@@ -52,6 +52,7 @@ export const createMutants: readonly Mutant[] = [
       "create.keeps-unknown-fields",
       "create.copies-the-record",
       "create.keeps-any-version",
+      "create.reserved-ids",
       "create.large-is-kept",
       "get.gives-values",
       "get.writes-nothing",
@@ -182,6 +183,25 @@ export const getMutants: readonly Mutant[] = [
       override live(taskId: string): Entry | undefined {
         const inherited = taskId in {} ? { record: { taskId } as TaskRecord, bornAtMs: 0 } : undefined;
         return inherited ?? super.live(taskId);
+      }
+    },
+  },
+  {
+    fault: "create() refuses ids that no client could send",
+    caughtBy: ["create.reserved-ids"],
+    Store: class extends ReferenceTaskStore {
+      override async create(record: TaskRecord): Promise<void> {
+        if (record.taskId.includes(".")) throw storeErrors.unknownTask(record.taskId);
+        return super.create(record);
+      }
+    },
+  },
+  {
+    fault: "a dot in an id is written as an underscore, as for a file name",
+    caughtBy: ["create.reserved-ids"],
+    Store: class extends ReferenceTaskStore {
+      override find(taskId: string): Entry | undefined {
+        return super.find(taskId) ?? super.find(taskId.replaceAll("_", "."));
       }
     },
   },
