@@ -29,7 +29,6 @@ export const longJobsErrorCodes = [
   "cancelled",
   "expired",
   "shutdown",
-  "invalid_idempotency_key",
   "idempotency_conflict",
   "quota_exceeded",
   "internal_error",

@@ -117,14 +117,14 @@ export class TaskLifecycle {
    * Creates the task of an idempotency key, or finds it: per scope and tool a key stands for one task, for as long as the task
    * is kept, however many calls and instances there are. A new task is recorded, and its work is to be run with the attempt.
    *
-   * @throws `idempotency_conflict` for a key that came with another fingerprint; `invalid_idempotency_key`; what
+   * @throws `idempotency_conflict` for a key that came with another fingerprint; `invalid_request`; what
    *   {@link createTask} throws.
    */
   createOnce(options: CreateOnceOptions): Promise<CreatedOnce> {
     return createOnce(options, this.#onceContext());
   }
 
-  /** The task of an idempotency key as it is now, or `undefined`. @throws `idempotency_conflict`, `invalid_idempotency_key` */
+  /** The task of an idempotency key as it is now, or `undefined`. @throws `idempotency_conflict`, `invalid_request` */
   findOnce(call: IdempotentCall): Promise<FoundTask | undefined> {
     return findOnce(call, this.#onceContext());
   }

@@ -6,7 +6,7 @@ import { startClock } from "./support/clock.ts";
 import { startEngine } from "./support/engine.ts";
 import { codeOf, errorOf } from "./support/errors.ts";
 import { createNew, findAgain, keyed } from "./support/keyed.ts";
-import { gate } from "./support/turns.ts";
+import { gate, nextTurn } from "./support/turns.ts";
 
 const idempotencySecret = "the same secret on all instances";
 
@@ -83,6 +83,35 @@ describe("a task of a key", () => {
     await attempt.complete({});
   });
 
+  test("whose create is under way makes the other calls of this instance wait: it is created once, and kept", async () => {
+    const reached = gate();
+    const go = gate();
+    let creates = 0;
+    const { lifecycle } = startFaulty({
+      before: async (call) => {
+        if (!isCreate(call)) return;
+        creates += 1;
+        reached.open();
+        await go.opened;
+      },
+    });
+    const creating = createNew(lifecycle);
+    await reached.opened;
+    const repeats = Array.from({ length: 10 }, () => findAgain(lifecycle));
+    // Hashes are made in other threads: by now all of the repeats have theirs.
+    for (let round = 0; round < 20; round += 1) {
+      await crypto.subtle.digest("SHA-256", new Uint8Array(64));
+      await nextTurn();
+    }
+    go.open();
+    const attempt = await creating;
+    for (const { task } of await Promise.all(repeats)) expect(task.taskId).toBe(attempt.taskId);
+    expect(creates).toBe(1);
+    expect(attempt.signal.aborted).toBe(false);
+    expect(lifecycle.handle(attempt.taskId)).toBe(attempt);
+    await attempt.complete({});
+  });
+
   test("that expires between the refused create and the read is created anew", async () => {
     const clock = startClock();
     const memory = new MemoryTaskStore({ now: clock.now });
@@ -113,7 +142,10 @@ describe("a task of a key", () => {
     const creates = vi.fn<() => Promise<void>>(async () => {
       throw new LongJobsError("task_exists", "It is taken.");
     });
-    const { lifecycle } = startEngine({ store: Object.assign(memory, { create: creates }), idempotencySecret });
+    const { lifecycle } = startEngine({
+      store: Object.assign(memory, { create: creates }),
+      idempotencySecret,
+    });
     expect(await codeOf(() => lifecycle.createOnce(keyed()))).toBe("task_exists");
     expect(creates).toHaveBeenCalledTimes(10);
   });
@@ -140,7 +172,9 @@ describe("a task of a key", () => {
     expect((await findAgain(lifecycle)).task).toMatchObject({
       taskId,
       status: "failed",
-      error: { data: { reason: "interrupted", recoveryHint: expect.stringContaining("new idempotency key") } },
+      error: {
+        data: { reason: "interrupted", recoveryHint: expect.stringContaining("new idempotency key") },
+      },
     });
   });
 

@@ -71,7 +71,12 @@ describe.each(stores)("an idempotency key on %s", (_name, newStore) => {
     expect(new Set(created.map(idOf)).size).toBe(1);
     const attempts = created.flatMap(({ attempt }) => attempt ?? []);
     expect(attempts).toHaveLength(1);
-    const kept = creates.mock.calls.filter((_call, nth) => creates.mock.settledResults[nth]?.type === "fulfilled");
+    // The one is held, and the others are gone: nobody takes the task for left behind.
+    expect(engines.reduce((sum, { lifecycle }) => sum + lifecycle.stats.attempts, 0)).toBe(1);
+    expect(await engines[0].lifecycle.getTask(idOf(created[0] ?? {}))).toMatchObject({ status: "working" });
+    const kept = creates.mock.calls.filter(
+      (_call, nth) => creates.mock.settledResults[nth]?.type === "fulfilled",
+    );
     expect(kept.map(([{ kind }]) => kind).toSorted()).toEqual(["secret", undefined]);
     await attempts[0]?.complete({});
   });
@@ -131,10 +136,13 @@ describe("what is refused", () => {
   ])("a key that is %s, before the store is called", async (_kind, key) => {
     const { lifecycle, store } = startEngine();
     const calls = [vi.spyOn(store, "create"), vi.spyOn(store, "get")];
-    const call = { work: { tool: "resize" }, idempotency: { key: key as string, fingerprint: "f", param: "id" } };
+    const call = {
+      work: { tool: "resize" },
+      idempotency: { key: key as string, fingerprint: "f", param: "id" },
+    };
     for (const method of ["createOnce", "findOnce"] as const) {
       expect(await errorOf(() => lifecycle[method](call))).toMatchObject({
-        code: "invalid_idempotency_key",
+        code: "invalid_request",
         param: "id",
         retryable: false,
       });

@@ -13,6 +13,7 @@ test("the surface is what was decided: a red pin needs a decision and a changese
     "TaskWriter",
     "applyTaskPatch",
     "assertClaim",
+    "assertIdempotencyKey",
     "assertInputSupported",
     "assertLeaseMs",
     "canLease",

@@ -17,7 +17,7 @@ function contested(conflicts: number): TaskStore {
       if (method !== "update" || left === 0) return;
       left -= 1;
       const record = await inner.get(taskId);
-      await inner.update(taskId, { data: left }, record?.version ?? 0);
+      await inner.update(taskId, { data: "theirs" }, record?.version ?? 0);
     },
   });
 }

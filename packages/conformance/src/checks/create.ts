@@ -2,14 +2,7 @@ import type { TaskRecord } from "@longjobs/core";
 
 import { defineCheck, type Check } from "../check.ts";
 import { expectEqual, expectRejects } from "../expect.ts";
-import {
-  completedRecord,
-  fullRecord,
-  minimalRecord,
-  patched,
-  resultOfBytes,
-  statuses,
-} from "../records.ts";
+import { completedRecord, fullRecord, minimalRecord, patched, resultOfBytes, statuses } from "../records.ts";
 
 /** What `create` promises. */
 export const createChecks: readonly Check[] = [

@@ -1,4 +1,10 @@
-import type { CreatedOnce, CreateOnceOptions, FoundTask, TaskAttempt, TaskLifecycle } from "../../src/index.ts";
+import type {
+  CreatedOnce,
+  CreateOnceOptions,
+  FoundTask,
+  TaskAttempt,
+  TaskLifecycle,
+} from "../../src/index.ts";
 
 /** What a keyed call of a test says besides its defaults. */
 export interface KeyedCall extends Omit<CreateOnceOptions, "work" | "idempotency"> {
@@ -30,6 +36,6 @@ export async function findAgain(lifecycle: TaskLifecycle, call?: KeyedCall): Pro
   return found;
 }
 
-export function idOf({ attempt, found }: CreatedOnce): string {
+export function idOf({ attempt, found }: Partial<CreatedOnce>): string {
   return attempt?.taskId ?? found?.task.taskId ?? "";
 }
