@@ -1,7 +1,14 @@
 import { join } from "node:path";
 import { decodeNames, type BlobEntry } from "./decode-frame.ts";
 import type { FileLayer } from "./file-layer.ts";
-import { FLAG_COPY, FLAG_OPEN, frameKinds, NAMING_DISTANCE, type FrameHeader } from "./frame-format.ts";
+import {
+  FLAG_COPY,
+  FLAG_OPEN,
+  FLAG_SETTLING,
+  frameKinds,
+  NAMING_DISTANCE,
+  type FrameHeader,
+} from "./frame-format.ts";
 import { hashId, hashKey, isSameHash } from "./hash-id.ts";
 import { segmentKey, type BlobRef, type Damage, type LogSegment } from "./log-segment.ts";
 import { scanSegment, type ScannedFrame, type ScanOptions } from "./scan-segment.ts";
@@ -16,6 +23,8 @@ export interface ScannedEnd {
   readonly framesEnd: number;
   /** Everything in front of it was flushed: a frame that was written later says so. */
   readonly flushedEnd: number;
+  /** False where an opening was cut off before it had settled what lies in front of it, and any store could write. */
+  readonly hasWrites: boolean;
 }
 
 /** The deletion of a task. */
@@ -47,6 +56,8 @@ export class CollectedFrames {
   readonly segments: Map<number, LogSegment>;
   /** The segment whose end nobody vouches for, and what its frames say about that end. */
   tail: ScannedEnd | undefined;
+  /** The segments whose last batch may not have been flushed, with nobody to be told of it: the tail, and those that the openings since did not settle. */
+  readonly unsettled: Map<LogSegment, ScannedEnd> = new Map();
   highestSequence = 0;
 
   constructor(segments: Map<number, LogSegment>) {
@@ -61,9 +72,10 @@ export class CollectedFrames {
     this.sawSequence(segment.header.firstSequence - 1);
     // Gaps that say at most who was their last: frames behind them name the others.
     let gaps: Damage[] = [];
-    const end = { segment, framesEnd: FRAMES_START, flushedEnd: FRAMES_START };
-    const sawHeader = ({ flushedEnd, sequence }: FrameHeader): void => {
+    const end = { segment, framesEnd: FRAMES_START, flushedEnd: FRAMES_START, hasWrites: false };
+    const sawHeader = ({ flushedEnd, sequence, flags }: FrameHeader): void => {
       end.flushedEnd = Math.max(end.flushedEnd, flushedEnd);
+      end.hasWrites ||= (flags & FLAG_SETTLING) === 0;
       this.sawSequence(sequence);
     };
     const file = await files.open(join(dir, segment.name), "r");

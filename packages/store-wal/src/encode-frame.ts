@@ -5,6 +5,7 @@ import {
   bodyBytes,
   FLAG_COPY,
   FLAG_OPEN,
+  FLAG_SETTLING,
   FLAG_UTF16_ID,
   frameBytes,
   frameKinds,
@@ -52,10 +53,12 @@ export interface FrameDraft {
   readonly isOpen: boolean;
   /** Set for a copy: the sequence number of the original. */
   readonly copyOf: number | undefined;
+  /** True for a frame that an opening writes, before anybody else may. */
+  readonly isSettling: boolean;
 }
 
 export type DraftParts = Pick<FrameDraft, "kind" | "taskId" | "version" | "bornAtMs" | "ttlMs" | "small"> &
-  Partial<Pick<FrameDraft, "idHash" | "blobs" | "copyOf" | "smallBytes" | "isOpen">>;
+  Partial<Pick<FrameDraft, "idHash" | "blobs" | "copyOf" | "smallBytes" | "isOpen" | "isSettling">>;
 
 /** Measures the parts of a frame. */
 export function draftFrame(parts: DraftParts): FrameDraft {
@@ -81,6 +84,7 @@ export function draftFrame(parts: DraftParts): FrameDraft {
     idHash: parts.idHash ?? hashId(taskId),
     isOpen: parts.isOpen ?? false,
     copyOf: parts.copyOf,
+    isSettling: parts.isSettling ?? false,
   };
 }
 
@@ -180,8 +184,13 @@ export function encodeFrame(
   return inline;
 }
 
-function flagsOf({ utf16, copyOf, isOpen: open }: FrameDraft): number {
-  return (utf16 ? FLAG_UTF16_ID : 0) | (copyOf === undefined ? 0 : FLAG_COPY) | (open ? FLAG_OPEN : 0);
+function flagsOf({ utf16, copyOf, isOpen: open, isSettling }: FrameDraft): number {
+  return (
+    (utf16 ? FLAG_UTF16_ID : 0) |
+    (copyOf === undefined ? 0 : FLAG_COPY) |
+    (open ? FLAG_OPEN : 0) |
+    (isSettling ? FLAG_SETTLING : 0)
+  );
 }
 
 const noBlobs: readonly (BlobRef | undefined)[] = [];

@@ -54,6 +54,12 @@ export const FLAG_COPY = 2;
 /** The frame of a task that is open: neither terminal nor of another kind. An opening finds by it what may be claimed. */
 export const FLAG_OPEN = 4;
 
+/**
+ * Written by an opening that settles what a killed owner left. Any other frame says that the opening has done: only
+ * then does a store write.
+ */
+export const FLAG_SETTLING = 8;
+
 /** An encoded field larger than this is kept apart, so that a change of the status does not rewrite it. */
 export const LARGE_FIELD_BYTES = 512;
 

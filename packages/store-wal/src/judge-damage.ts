@@ -67,7 +67,8 @@ export function judgeDamage(replay: CollectedFrames): JudgedLog {
     if (damage !== null) verdict.hurt.push({ taskId: undefined, damage });
   const tailEnd = endOfTail(replay, verdict);
   for (const damage of verdict.ignored) {
-    const unended = damage.offset < tailEnd ? findUnended(damage, damage.idHash, byHash, index) : undefined;
+    if (damage.segment === replay.tail?.segment && damage.offset >= tailEnd) continue;
+    const unended = findUnended(damage, damage.idHash, byHash, index);
     if (unended !== undefined) verdict.unended.push(unended);
   }
   return { index, verdict, tailEnd };
@@ -149,13 +150,14 @@ function isVoid({ segment, offset, sequence }: Damage, deletion: Void): boolean 
 
 function wasNeverAcknowledged(
   { segment, offset, torn, isMarker }: Damage,
-  { tail }: CollectedFrames,
+  { unsettled }: CollectedFrames,
 ): boolean {
-  return torn && !isMarker && segment === tail?.segment && offset >= tail.flushedEnd;
+  const end = unsettled.get(segment);
+  return torn && !isMarker && end !== undefined && offset >= end.flushedEnd;
 }
 
 function judgeNobodys(damage: Damage, replay: CollectedFrames, verdict: Verdict): void {
-  const isEnd = damage.offset >= (replay.tail?.framesEnd ?? 0);
+  const isEnd = damage.offset >= (replay.unsettled.get(damage.segment)?.framesEnd ?? 0);
   if (isEnd && wasNeverAcknowledged(damage, replay)) verdict.ignored.add(damage);
   else verdict.nobodys.push(damage);
 }

@@ -79,7 +79,7 @@ export class LogEngine {
       segments: log.segments,
       open: this.#open,
     });
-    this.#unflushed = new UnflushedSegments(files, dir, this.#open);
+    this.#unflushed = new UnflushedSegments(files, dir, this.#open, log.unflushed);
     this.queue = new AppendQueue({
       writer: this.#writer,
       files,
@@ -153,8 +153,13 @@ export class LogEngine {
     this.#compactor.consider();
   }
 
-  /** Tells about damage found at the opening, keeps its bytes, and repeats states that a torn write follows. */
-  async settleDamage({ verdict }: ReplayedLog): Promise<void> {
+  /**
+   * Ends what an opening has to write. What a killed owner left is flushed first: from now on it is shown and referred to,
+   * and replaces what compaction deletes. Then damage is told about and its bytes are kept, and states that a torn
+   * write follows are repeated.
+   */
+  async settle({ verdict }: ReplayedLog): Promise<void> {
+    if (this.#options.fsync) await this.#unflushed.flush();
     for (const { taskId, damage } of verdict.hurt) {
       const { idHash } = damage;
       const hash =
@@ -165,10 +170,13 @@ export class LogEngine {
     }
     for (const damage of verdict.nobodys)
       await this.reportDamage("A part of the log that no task could be found for", damage);
-    for (const { taskId, idHash, damage } of verdict.unended) {
-      if (taskId !== undefined) await this.#relocate.renew(taskId);
-      else await this.#appendVoid(idHash, damage.segment);
-    }
+    // At once, so that they share a flush; nothing of it goes on when the opening has failed.
+    const settled = await Promise.allSettled(
+      verdict.unended.map(({ taskId, idHash, damage }) =>
+        taskId === undefined ? this.#appendVoid(idHash, damage.segment, true) : this.#relocate.renew(taskId),
+      ),
+    );
+    for (const outcome of settled) if (outcome.status === "rejected") throw outcome.reason;
   }
 
   /** Reports damage, with where its bytes are kept. */
@@ -222,7 +230,7 @@ export class LogEngine {
   async removeUnnamed(idHash: IdHash): Promise<number> {
     const entry = this.index.getUnnamed(idHash);
     if (entry === undefined) return 0;
-    await this.#appendVoid(idHash, entry.segment);
+    await this.#appendVoid(idHash, entry.segment, false);
     this.index.deleteUnnamed(idHash);
     return 1;
   }
@@ -275,11 +283,12 @@ export class LogEngine {
     return { epoch, number, validBytes, sequence: this.#writer.durableSequence };
   }
 
-  async #appendVoid(idHash: IdHash, segment: LogSegment): Promise<void> {
+  async #appendVoid(idHash: IdHash, segment: LogSegment, isSettling: boolean): Promise<void> {
     const key = segmentKey(segment);
     const draft = draftTombstone(
       { taskId: "", idHash, bornAtMs: 0, ttlMs: null },
       { since: key, until: key },
+      { isSettling },
     );
     await this.queue.append({ draft, rank: "housekeeping", onDurable: () => {} });
   }

@@ -48,7 +48,7 @@ async function startEngine(
   const log = await replayLog(resolved.files, resolved.dir, cleanEnds);
   const engine = new LogEngine(resolved, lock, log);
   try {
-    await engine.settleDamage(log);
+    await engine.settle(log);
     return { engine, openTasks: log.openTasks };
   } catch (error) {
     await engine.abandon();

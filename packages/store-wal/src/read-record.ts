@@ -83,11 +83,11 @@ export class RecordReader {
   }
 
   /**
-   * The frame for a copy, with the bytes of every large field that lies in `from`.
+   * The frame for a copy, with the bytes of every large field that lies in `from`, if that is given.
    *
    * @param known - The bytes of the frame, where somebody has just read them.
    */
-  readForCopy(entry: TaskEntry, from: LogSegment, known?: Buffer): Promise<StoredFrame> {
+  readForCopy(entry: TaskEntry, from: LogSegment | undefined, known?: Buffer): Promise<StoredFrame> {
     return this.#holding(entry, async () => {
       const frame = known === undefined ? await this.#readFrame(entry) : this.#parseFrame(entry, known);
       const blobs: StoredBlob[] = [];

@@ -33,7 +33,8 @@ export interface ScannedCopy {
 }
 
 interface CopyOptions {
-  readonly from: LogSegment;
+  /** The segment whose large fields move; `undefined` when all stay where they are. */
+  readonly from: LogSegment | undefined;
   /** `undefined` for a frame that is to be the newest. */
   readonly sequence: number | undefined;
   readonly known?: Buffer | undefined;
@@ -68,12 +69,12 @@ export class RelocateFrames {
     });
   }
 
-  /** Writes the present state of a task once more, as its newest frame. A damaged one has none to write. */
+  /** For an opening: writes the present state of a task once more, as its newest frame. A damaged one has none to write. */
   renew(taskId: string): Promise<void> {
     return this.#inLane(taskId, async () => {
       const entry = this.#parts.index.get(taskId);
       if (entry === undefined || entry.damage !== null) return;
-      await this.#copy(taskId, entry, { from: entry.segment, sequence: undefined });
+      await this.#copy(taskId, entry, { from: undefined, sequence: undefined });
     });
   }
 
@@ -81,7 +82,7 @@ export class RelocateFrames {
   tombstone(taskId: string, header: FrameHeader, range: TombstoneRange): Promise<void> {
     return this.#inLane(taskId, async () => {
       const { idHash, bornAtMs, ttlMs, sequence } = header;
-      const draft = draftTombstone({ taskId, idHash, bornAtMs, ttlMs }, range, sequence);
+      const draft = draftTombstone({ taskId, idHash, bornAtMs, ttlMs }, range, { copyOf: sequence });
       await this.#append(draft, () => {});
     });
   }
@@ -163,6 +164,7 @@ function draftCopy(
     small: stored.small,
     blobs,
     copyOf,
+    isSettling: copyOf === undefined,
     isOpen: stored.isOpen,
   });
 }

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { CollectedFrames } from "./collect-frames.ts";
+import { CollectedFrames, type ScannedEnd } from "./collect-frames.ts";
 import { readFully, type FileLayer } from "./file-layer.ts";
 import { LogSegment, segmentKey, type Damage } from "./log-segment.ts";
 import { judgeDamage, type Verdict } from "./judge-damage.ts";
@@ -30,6 +30,8 @@ export interface ReplayedLog {
   readonly verdict: Verdict;
   /** Tasks that may be claimed: whoever held them has gone. */
   readonly openTasks: ReadonlySet<string>;
+  /** Files that no clean close vouches for: what was read there may be nowhere but in the memory of the system. */
+  readonly unflushed: readonly LogSegment[];
 }
 
 /** Room between the sequence numbers of two openings, for frames so damaged that theirs is unknown. */
@@ -50,6 +52,7 @@ export async function replayLog(
   const replay = new CollectedFrames(segments);
   replay.damages.push(...unreadable);
 
+  const ends: ScannedEnd[] = [];
   for (const [position, { segment, size }] of chain.entries()) {
     const known = endOf(segment, chain, cleanEnds);
     const isLast = position === chain.length - 1;
@@ -62,6 +65,12 @@ export async function replayLog(
       mayEndInZeros: isLast && known === undefined,
     });
     if (isLast && known === undefined) replay.tail = scanned;
+    ends.push(scanned);
+  }
+  for (const end of ends.toReversed()) {
+    if (isVouchedFor(end.segment, cleanEnds)) break;
+    replay.unsettled.set(end.segment, end);
+    if (end.hasWrites) break;
   }
   for (const { sequence } of cleanEnds) replay.sawSequence(sequence);
   const missing = findMissing(found, cleanEnds);
@@ -73,6 +82,7 @@ export async function replayLog(
   const { openTasks } = replay;
   return {
     openTasks,
+    unflushed: chain.map(({ segment }) => segment).filter((segment) => !isVouchedFor(segment, cleanEnds)),
     segments,
     index,
     nextSequence: replay.highestSequence + 1 + SEQUENCE_GAP,
@@ -150,6 +160,11 @@ function findMissing(
 /** A file whose header cannot be read. */
 function unknownSegment(id: SegmentId): LogSegment {
   return new LogSegment({ ...id, salt: 0, firstSequence: 1, predecessor: undefined });
+}
+
+/** Whoever closes a log has flushed everything in front of its end. */
+function isVouchedFor(segment: LogSegment, cleanEnds: readonly CleanEnd[]): boolean {
+  return cleanEnds.some((end) => compareSegments(segment, end) <= 0);
 }
 
 /** Where a successor or a clean close says that a segment ends. */

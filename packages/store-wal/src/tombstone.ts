@@ -16,14 +16,14 @@ export interface TombstoneRange {
 export function draftTombstone(
   task: { taskId: string; idHash?: IdHash; bornAtMs: number; ttlMs: number | null },
   range: TombstoneRange,
-  copyOf?: number,
+  kind: Pick<Partial<FrameDraft>, "copyOf" | "isSettling"> = {},
 ): FrameDraft {
   return draftFrame({
     kind: frameKinds.tombstone,
     version: 0,
     ...task,
     small: JSON.stringify([range.since, range.until]),
-    copyOf,
+    ...kind,
   });
 }
 

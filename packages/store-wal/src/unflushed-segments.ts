@@ -1,18 +1,26 @@
+import { join } from "node:path";
 import { flushDirectory, type FileLayer } from "./file-layer.ts";
 import type { LogSegment } from "./log-segment.ts";
 import type { SegmentFiles } from "./segment-files.ts";
 
-/** Without fsync: what was acknowledged and not flushed, until something must rely on it. */
+/**
+ * What may not be on the disk yet, until something must rely on it: what a killed owner left, and without fsync
+ * what was acknowledged since.
+ */
 export class UnflushedSegments {
   readonly #files: FileLayer;
   readonly #dir: string;
   readonly #open: SegmentFiles;
-  #written = new Set<LogSegment>();
+  readonly #found: ReadonlySet<LogSegment>;
+  #written: Set<LogSegment>;
 
-  constructor(files: FileLayer, dir: string, open: SegmentFiles) {
+  /** @param found - The files of earlier owners that nobody vouches for. */
+  constructor(files: FileLayer, dir: string, open: SegmentFiles, found: readonly LogSegment[]) {
     this.#files = files;
     this.#dir = dir;
     this.#open = open;
+    this.#found = new Set(found);
+    this.#written = new Set(found);
   }
 
   wrote(segment: LogSegment): void {
@@ -41,9 +49,20 @@ export class UnflushedSegments {
   async #flush(segment: LogSegment): Promise<void> {
     this.#open.hold(segment);
     try {
-      await (await this.#open.file(segment)).flush();
+      if (this.#found.has(segment)) await this.#flushFound(segment);
+      else await (await this.#open.file(segment)).flush();
     } finally {
       this.#open.release(segment);
+    }
+  }
+
+  /** Others are open for reading only, and not every system flushes through such a file. */
+  async #flushFound(segment: LogSegment): Promise<void> {
+    const file = await this.#files.open(join(this.#dir, segment.name), "r+");
+    try {
+      await file.flush();
+    } finally {
+      await file.close();
     }
   }
 }

@@ -16,10 +16,11 @@ export type Random = () => number;
 
 /**
  * What a power cut may leave of a sequence of file operations: of what was written since the last flush any
- * set of sectors, files shorter than they were, and of the names either those of the last flush or the new ones.
+ * set of sectors, files shorter than they were, and of the names either those of the last flush or the new ones. What
+ * a killed process leaves is all of it, but still unflushed.
  */
 export class CutDisk {
-  readonly #names = new Map<string, Inode>();
+  #names = new Map<string, Inode>();
   #flushedNames = new Map<string, Inode>();
 
   apply({ name, path, target, bytes, position, flags }: FileOperation): void {
@@ -38,16 +39,47 @@ export class CutDisk {
     if (name === "flushDirectory") this.#flushedNames = new Map(this.#names);
   }
 
-  /** Makes the files as they may be found. Their owner's process is gone, and this one is another: no lock binds. */
+  /** A disk of its own that goes on from the same state. */
+  clone(): CutDisk {
+    const copies = new Map<Inode, Inode>();
+    const copy = (names: ReadonlyMap<string, Inode>): Map<string, Inode> =>
+      new Map(
+        [...names].map(([name, file]) => {
+          const found = copies.get(file) ?? { flushed: file.flushed, pending: [...file.pending] };
+          copies.set(file, found);
+          return [name, found];
+        }),
+      );
+    const disk = new CutDisk();
+    disk.#names = copy(this.#names);
+    disk.#flushedNames = copy(this.#flushedNames);
+    return disk;
+  }
+
+  /** The power fails: makes the files as they may be found. What is found is on the disk for good. */
   cut(dir: string, random: Random): void {
-    rmSync(dir, { recursive: true, force: true });
-    mkdirSync(dir);
     const mode = random();
+    const found = new Map<string, Inode>();
     for (const name of new Set([...this.#names.keys(), ...this.#flushedNames.keys()])) {
       const isNew = mode < 0.4 ? false : mode < 0.8 ? true : random() < 0.5;
       const file = (isNew ? this.#names : this.#flushedNames).get(name);
-      const content = file && left(file, random);
-      const found = content && name.startsWith("lock") ? unlocked(content) : content;
+      if (file !== undefined) found.set(name, { flushed: left(file, random), pending: [] });
+    }
+    this.#names = found;
+    this.#flushedNames = new Map(found);
+    this.kill(dir);
+  }
+
+  /**
+   * The process is killed: makes the files with everything that was written, flushed or not. Their owner is gone, and
+   * this process is another: no lock binds.
+   */
+  kill(dir: string): void {
+    rmSync(dir, { recursive: true, force: true });
+    mkdirSync(dir);
+    for (const [name, { flushed, pending }] of this.#names) {
+      const content = pending.reduce((before, write) => put(before, write, () => true), flushed);
+      const found = name.startsWith("lock") ? unlocked(content) : content;
       if (found !== undefined) writeFileSync(join(dir, name), found);
     }
   }

@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { FileLayer } from "../../src/file-layer.ts";
 import { wrappedFiles, type FileOperation } from "./wrapped-files.ts";
@@ -15,6 +15,17 @@ interface Inode {
 export class SimulatedDisk {
   readonly #names = new Map<string, Inode>();
   #flushedNames = new Map<string, Inode>();
+
+  /** A disk that has the files of a directory, all of them flushed. */
+  static of(dir: string): SimulatedDisk {
+    const disk = new SimulatedDisk();
+    for (const name of readdirSync(dir)) {
+      const bytes = readFileSync(join(dir, name));
+      disk.#names.set(name, { bytes, flushed: bytes });
+    }
+    disk.#flushedNames = new Map(disk.#names);
+    return disk;
+  }
 
   apply({ name, path, target, bytes, position, flags }: FileOperation): void {
     const file = this.#names.get(basename(path));
