@@ -48,7 +48,7 @@ async function stop(): Promise<void> {
   server.close();
   server.closeAllConnections();
   await handler.close();
-  await tasks.close({ graceMs: 1_000 });
+  await tasks.close({ shutdownGraceMs: 1_000 });
   await store.close();
   await removeFolder();
 }

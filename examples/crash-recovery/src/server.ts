@@ -1,5 +1,5 @@
 /*
- * The server of the demo: three tools over a write-ahead log in `DIR`, on `PORT`. Each change of a task is a
+ * The server of the demo: four tools over a write-ahead log in `DIR`, on `PORT`. Each change of a task is a
  * line on standard output, so that the demo knows when to kill it.
  */
 import { createServer } from "node:http";
@@ -32,19 +32,36 @@ tasks.taskTool(
   },
 );
 
-tasks.taskTool("publish_report", { description: "Asks where to publish a report." }, async (_args, task) => {
-  const { where } = await task.requestInput({
-    where: {
-      method: "elicitation/create",
-      params: {
-        mode: "form",
-        message: "Where shall the report be published?",
-        requestedSchema: { type: "object", properties: { place: { type: "string" } }, required: ["place"] },
-      },
-    },
-  });
-  return { content: [{ type: "text", text: `Published: ${JSON.stringify(where)}` }] };
-});
+tasks.taskTool(
+  "crawl_site",
+  {
+    description: "Reads the pages of a site and counts their words.",
+    inputSchema: z.object({ url: z.string(), pages: z.number().int() }),
+    // Reading a page twice does no harm, so the work may begin again: after the last page it has counted.
+    onInterrupted: "resume",
+  },
+  async ({ url, pages }, task) => {
+    let { page, words } = (task.checkpoint ?? { page: 0, words: 0 }) as { page: number; words: number };
+    while (page < pages) {
+      const response = await fetch(`${url}/page/${page + 1}`, { signal: task.signal });
+      words += (await response.text()).split(/\s+/).length;
+      page += 1;
+      await task.saveCheckpoint({ page, words });
+      await task.progress({ message: `Page ${page}`, done: page, total: pages });
+    }
+    return { content: [{ type: "text", text: `${pages} pages, ${words} words.` }] };
+  },
+);
+
+tasks.taskTool(
+  "publish_report",
+  { description: "Asks where to publish a report.", onInterrupted: "resume" },
+  async (_args, task) => {
+    const place = await task.ask({ prompt: "Where shall the report be published?" });
+    await delay(1_000, undefined, { signal: task.signal });
+    return { content: [{ type: "text", text: `Published on ${place}.` }] };
+  },
+);
 
 const handler = createMcpHandler(() => {
   const mcp = new McpServer({ name: "longjobs-crash-recovery", version: "1.0.0" });

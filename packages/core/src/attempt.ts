@@ -1,6 +1,7 @@
 import { jsonEquals } from "./canonical-json.ts";
 import { allAnswers, inboxStatus, openQuestions, readAnswers, type Inbox } from "./inbox.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
+import { instant, type Instant } from "./lease-clock.ts";
 import { lifecycleErrors } from "./lifecycle-errors.ts";
 import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import { isLongJobsError } from "./longjobs-error.ts";
@@ -37,6 +38,8 @@ export interface AttemptContext {
 export interface AttemptStart {
   readonly record: TaskRecord;
   readonly recorded: boolean;
+  /** Since when the lease of a recorded task may be relied on. */
+  readonly leasedSince: Instant;
 }
 
 /**
@@ -55,6 +58,7 @@ export class Attempt implements TaskAttempt {
   readonly #controller = new AbortController();
   readonly #promoteListeners = new Set<() => void>();
   readonly #progressListeners = new Set<(progress: TaskProgress) => void>();
+  readonly #waitListeners = new Set<(waiting: boolean) => void>();
   readonly #delivered = new Set<string>();
   /** How many calls of `requestInput` wait for each key. */
   readonly #awaited = new Map<string, number>();
@@ -68,15 +72,20 @@ export class Attempt implements TaskAttempt {
   readonly #asked: Map<string, number>;
   #unsureEnd = false;
   #ended = false;
+  #lapsed = false;
+  #leasedSince: Instant;
+  #lastSeen: TaskRecord;
   #unsubscribe: (() => void) | undefined;
 
-  constructor(context: AttemptContext, { record, recorded }: AttemptStart) {
+  constructor(context: AttemptContext, { record, recorded, leasedSince }: AttemptStart) {
     this.#context = context;
     this.taskId = record.taskId;
     this.attempt = record.attempt;
     this.token = record.lease?.token ?? "";
     this.#draft = record;
     this.#recorded = recorded;
+    this.#leasedSince = leasedSince;
+    this.#lastSeen = record;
     this.#checkpoint = record.checkpoint;
     this.#progress = record.progress;
     this.#asked = new Map(Object.entries(record.checkpoint?.asked ?? {}));
@@ -114,6 +123,29 @@ export class Attempt implements TaskAttempt {
   /** True when this attempt can write no more. */
   get ended(): boolean {
     return this.#ended;
+  }
+
+  /** When the last good renewal of the lease was sent. */
+  get leasedSince(): Instant {
+    return this.#leasedSince;
+  }
+
+  /** True when the lease may be another's by now, for all that is known here. */
+  get lapsed(): boolean {
+    return this.#lapsed;
+  }
+
+  /** The record as this attempt has seen it last. */
+  get lastSeen(): TaskRecord {
+    return this.#lastSeen;
+  }
+
+  /** Calls `listener` when the attempt begins to wait for answers, and when it has them all. */
+  onWaiting(listener: (waiting: boolean) => void): () => void {
+    this.#waitListeners.add(listener);
+    return () => {
+      this.#waitListeners.delete(listener);
+    };
   }
 
   onPromote(listener: () => void): () => void {
@@ -203,6 +235,38 @@ export class Attempt implements TaskAttempt {
     this.#finish();
   }
 
+  /** The lease was renewed by a call that was sent then. */
+  renewed(sentAt: Instant): void {
+    this.#leasedSince = sentAt;
+  }
+
+  /** The store says that the lease is another's, or that there is no task any more: the record says which. */
+  async lose(): Promise<void> {
+    await this.look();
+    if (this.#ended) return;
+    this.abort(lifecycleErrors.leaseLost(this.taskId));
+    this.#finish();
+  }
+
+  /**
+   * The lease could not be renewed in time: the work must stop, because another may begin it. The record decides what this
+   * attempt may still write, so that a result is kept while nobody has taken the task.
+   */
+  lapse(): void {
+    this.#lapsed = true;
+    this.abort(lifecycleErrors.leaseLost(this.taskId));
+  }
+
+  /** Gives the lease back, so that another may take the task at once, and writes no more. Nothing else is written. */
+  async release(): Promise<void> {
+    const released = this.#recorded && !this.#ended;
+    this.#finish();
+    if (!released) return;
+    await this.#context.writer.write(this.taskId, (record) =>
+      record.lease?.token === this.token ? { lease: undefined, released: true } : undefined,
+    );
+  }
+
   /** Ends an attempt that was never recorded, or that must write nothing. */
   abandon(): void {
     this.#finish();
@@ -220,6 +284,7 @@ export class Attempt implements TaskAttempt {
       this.abort(lifecycleErrors.expired(this.taskId));
       return this.#finish();
     }
+    this.#lastSeen = record;
     if (isTerminal(record.status)) {
       if (record.finishedBy !== this.token) {
         const cancelled = record.status === "cancelled";
@@ -252,6 +317,8 @@ export class Attempt implements TaskAttempt {
     const record: TaskRecord = Object.freeze({ ...this.#draft, createdAt: nowIso, lastUpdatedAt: nowIso });
     try {
       this.signal.throwIfAborted();
+      this.#leasedSince = instant(options);
+      this.#lastSeen = record;
       await writer.create(record);
     } catch (error) {
       this.abort(error);
@@ -303,11 +370,15 @@ export class Attempt implements TaskAttempt {
   }
 
   #countAwaited(keys: readonly string[], change: 1 | -1): void {
+    const waited = this.#awaited.size > 0;
     for (const key of keys) {
       const count = (this.#awaited.get(key) ?? 0) + change;
       if (count === 0) this.#awaited.delete(key);
       else this.#awaited.set(key, count);
     }
+    const waiting = this.#awaited.size > 0;
+    if (waiting === waited) return;
+    for (const listener of this.#waitListeners) this.#guard(() => listener(waiting));
   }
 
   async #saveCheckpoint(value: JsonValue): Promise<void> {
@@ -393,6 +464,7 @@ export class Attempt implements TaskAttempt {
     this.#progressWriter.stop();
     this.#promoteListeners.clear();
     this.#progressListeners.clear();
+    this.#waitListeners.clear();
     this.#context.onEnded(this);
   }
 }

@@ -1,25 +1,9 @@
 import type { Attempt } from "./attempt.ts";
-import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
-import { extendedTtlMs } from "./task-retention.ts";
 import type { TaskRecord } from "./task-record.ts";
-import type { TaskPatch } from "./task-store.ts";
-import type { TaskWriter } from "./task-writer.ts";
-import { repeat } from "./timers.ts";
 
-/**
- * The attempts of one engine, by task, and the housekeeping for them: every third of a lease each one hears
- * of what others did to its task, and is kept from expiring at work; expired tasks are swept.
- */
+/** The attempts of one engine, by task. */
 export class HeldAttempts {
-  readonly #options: ResolvedLifecycleOptions;
-  readonly #writer: TaskWriter;
   readonly #attempts = new Map<string, Attempt>();
-  readonly #stopTimers: (() => void)[] = [];
-
-  constructor(options: ResolvedLifecycleOptions, writer: TaskWriter) {
-    this.#options = options;
-    this.#writer = writer;
-  }
 
   get size(): number {
     return this.#attempts.size;
@@ -33,6 +17,17 @@ export class HeldAttempts {
     return [...this.#attempts.values()];
   }
 
+  /** Those whose lease is in the store and may be relied on. */
+  leased(): Attempt[] {
+    return this.all().filter((attempt) => attempt.recorded && !attempt.ended && !attempt.lapsed);
+  }
+
+  /** True when the lease in this record is one that this engine keeps alive. */
+  holds({ taskId, lease }: TaskRecord): boolean {
+    const attempt = this.#attempts.get(taskId);
+    return attempt !== undefined && attempt.token === lease?.token && !attempt.ended && !attempt.lapsed;
+  }
+
   hold(attempt: Attempt): void {
     this.#attempts.set(attempt.taskId, attempt);
   }
@@ -40,45 +35,5 @@ export class HeldAttempts {
   /** Forgets an attempt that has ended, unless a later one holds the task by now. */
   release(attempt: Attempt): void {
     if (this.#attempts.get(attempt.taskId) === attempt) this.#attempts.delete(attempt.taskId);
-  }
-
-  /** Starts the timers, with the first use of the engine: a constructor starts none. Idempotent. */
-  startTending(): void {
-    if (this.#stopTimers.length > 0) return;
-    const { leaseMs, sweepIntervalMs } = this.#options;
-    this.#stopTimers.push(repeat(() => this.#tendAll(), Math.ceil(leaseMs / 3)));
-    if (sweepIntervalMs !== null) this.#stopTimers.push(repeat(() => void this.#sweep(), sweepIntervalMs));
-  }
-
-  stopTending(): void {
-    for (const stop of this.#stopTimers) stop();
-  }
-
-  #tendAll(): void {
-    for (const attempt of this.all()) {
-      if (attempt.recorded) this.#tend(attempt).catch(this.#options.reportError);
-    }
-  }
-
-  async #tend(attempt: Attempt): Promise<void> {
-    const record = await this.#options.store.get(attempt.taskId);
-    attempt.observe(record);
-    if (attempt.ended || record === undefined || this.#extension(record, attempt) === undefined) return;
-    await this.#writer.write(attempt.taskId, (found) => this.#extension(found, attempt));
-  }
-
-  #extension(record: TaskRecord, { token }: Attempt): TaskPatch | undefined {
-    if (record.lease?.token !== token) return undefined;
-    const ttlMs = extendedTtlMs(record, this.#options.leaseMs, this.#options.now());
-    return ttlMs === undefined ? undefined : { ttlMs };
-  }
-
-  /** A store that throws instead of rejecting must not end the process from within a timer. */
-  async #sweep(): Promise<void> {
-    try {
-      await this.#options.store.sweep();
-    } catch (error) {
-      this.#options.reportError(error);
-    }
   }
 }

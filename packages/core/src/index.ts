@@ -23,7 +23,7 @@ export { defaultJsonLimits, freezeParsedJson, normalizeJson, normalizeJsonObject
 export type { JsonLimits } from "./normalize-json.ts";
 export { reportBackgroundError } from "./report-error.ts";
 export type { ErrorListener } from "./report-error.ts";
-export { isOwnerGone, liveOwners } from "./orphan.ts";
+export { isOwnerGone, liveOwners } from "./live-owners.ts";
 export { isProtocolError, rejectedOutcome, toToolError } from "./outcome.ts";
 export type { Outcome } from "./outcome.ts";
 export { readRequestContext } from "./request-context.ts";
@@ -31,6 +31,7 @@ export type { AuthInfo, RequestContext } from "./request-context.ts";
 export type { TaskHandler } from "./run-handler.ts";
 export { scopeResolver } from "./scope.ts";
 export type { ScopeOption, ScopeRefusals, ScopeResolver } from "./scope.ts";
+export type { RunLimits } from "./run-limits.ts";
 export { setOwn } from "./set-own.ts";
 export { storeErrors } from "./store-errors.ts";
 export { isExpired } from "./task-expiry.ts";
@@ -39,6 +40,8 @@ export { isTaskId } from "./task-id.ts";
 export { TaskLifecycle } from "./task-lifecycle.ts";
 export type {
   CancelTaskOptions,
+  CloseOptions,
+  LifecycleStats,
   ScopedCall,
   UpdateTaskOptions,
   WaitForChangeOptions,
@@ -58,6 +61,8 @@ export type {
   TaskStatus,
   TaskWork,
 } from "./task-record.ts";
+export { dispatchOwner } from "./task-runner.ts";
+export type { Dispatch, RecoveryRules, TaskRunner } from "./task-runner.ts";
 export { canLease, canWatch, isExclusive } from "./task-store.ts";
 export type {
   ClaimOptions,

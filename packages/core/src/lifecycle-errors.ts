@@ -32,6 +32,19 @@ export const lifecycleErrors = {
   expired: (taskId: string): LongJobsError =>
     new LongJobsError("expired", `Task ${taskId} has expired or was removed; stop working on it.`),
 
+  deadlineExceeded: (taskId: string, maxRunMs: number): LongJobsError =>
+    new LongJobsError(
+      "deadline_exceeded",
+      `Task ${taskId} has worked for ${maxRunMs} ms, which is all that it may take; stop working on it.`,
+      { recoveryHint: "Call the tool again and ask for less at a time." },
+    ),
+
+  lateOutcome: (taskId: string, status: string): LongJobsError =>
+    new LongJobsError(
+      "deadline_exceeded",
+      `The handler of task ${taskId} went on after its run deadline; what it came to (${status}) was dropped. Let it listen to task.signal.`,
+    ),
+
   shutdown: (taskId: string): LongJobsError =>
     new LongJobsError("shutdown", `This instance is shutting down; stop working on task ${taskId}.`, {
       retryable: true,

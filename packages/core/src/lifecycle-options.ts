@@ -2,6 +2,7 @@ import type { JsonLimits } from "./normalize-json.ts";
 import { defaultJsonLimits } from "./normalize-json.ts";
 import { reportBackgroundError, type ErrorListener } from "./report-error.ts";
 import type { InputRequest, InputResponse } from "./task-record.ts";
+import type { TaskRunner } from "./task-runner.ts";
 import type { TaskStore } from "./task-store.ts";
 
 /** Options of {@link TaskLifecycle}. */
@@ -16,6 +17,20 @@ export interface TaskLifecycleOptions {
   readonly pollIntervalMs?: number | null;
   /** How long a lease lasts without a heartbeat, in milliseconds. @default 30_000 */
   readonly leaseMs?: number;
+  /** How many handlers may run here at once; more wait their turn, with their tasks held. `null` for any number. @default null */
+  readonly maxConcurrentRuns?: number | null;
+  /**
+   * How long a lease waits for a worker elsewhere before its run is dispatched again, in milliseconds; only with a
+   * `runner` that dispatches. @default 60_000
+   */
+  readonly dispatchMs?: number;
+  /**
+   * After how many milliseconds without a sign of life a task is ended as interrupted by whoever asks about it, when
+   * nobody holds it and no tool of its name is registered here. @default 24 hours
+   */
+  readonly orphanMaxMs?: number;
+  /** Who runs the tasks that this engine takes over. @default nobody: none is taken over by itself */
+  readonly runner?: TaskRunner;
   /** How often expired tasks are swept, in milliseconds; `null` never sweeps by itself. @default 60_000 */
   readonly sweepIntervalMs?: number | null;
   /** How often the engine looks for itself while somebody waits, in milliseconds. @default 1_000 */
@@ -42,6 +57,8 @@ export interface TaskLifecycleOptions {
   readonly onError?: ErrorListener;
   /** Epoch milliseconds. @default Date.now */
   readonly now?: () => number;
+  /** Milliseconds that never go back, from any start: measures leases and run deadlines. @default performance.now */
+  readonly monotonicNow?: () => number;
   /** Unguessable ids, for tasks, leases and fresh question keys. @default crypto.randomUUID */
   readonly randomId?: () => string;
   /** In [0, 1): spreads retries. @default Math.random */
@@ -55,6 +72,10 @@ export interface ResolvedLifecycleOptions {
   readonly maxRetentionMs: number | null;
   readonly pollIntervalMs: number | null;
   readonly leaseMs: number;
+  readonly maxConcurrentRuns: number | null;
+  readonly dispatchMs: number;
+  readonly orphanMaxMs: number;
+  readonly runner: TaskRunner | undefined;
   readonly sweepIntervalMs: number | null;
   readonly waitPollMs: number;
   readonly progressIntervalMs: number;
@@ -64,6 +85,7 @@ export interface ResolvedLifecycleOptions {
   readonly idempotencySecret: string | undefined;
   readonly reportError: ErrorListener;
   readonly now: () => number;
+  readonly monotonicNow: () => number;
   readonly randomId: () => string;
   readonly random: () => number;
 }
@@ -91,6 +113,11 @@ export function resolveLifecycleOptions(options: TaskLifecycleOptions): Resolved
     maxRetentionMs,
     pollIntervalMs: duration("pollIntervalMs", options.pollIntervalMs, 1_000, { nullable: true }),
     leaseMs: duration("leaseMs", options.leaseMs, 30_000, { min: 100, max: maxTimerMs }),
+    maxConcurrentRuns:
+      options.maxConcurrentRuns == null ? null : wholeNumber("maxConcurrentRuns", options.maxConcurrentRuns),
+    dispatchMs: duration("dispatchMs", options.dispatchMs, 60_000, { min: 100, max: maxTimerMs }),
+    orphanMaxMs: duration("orphanMaxMs", options.orphanMaxMs, dayMs),
+    runner: options.runner,
     sweepIntervalMs: duration("sweepIntervalMs", options.sweepIntervalMs, 60_000, {
       nullable: true,
       max: maxTimerMs,
@@ -106,6 +133,7 @@ export function resolveLifecycleOptions(options: TaskLifecycleOptions): Resolved
     idempotencySecret: secret("idempotencySecret", options.idempotencySecret),
     reportError: (error) => reportBackgroundError(error, onError),
     now: options.now ?? Date.now,
+    monotonicNow: options.monotonicNow ?? (() => performance.now()),
     randomId: options.randomId ?? (() => crypto.randomUUID()),
     random: options.random ?? Math.random,
   };
@@ -184,6 +212,7 @@ const functionOptions = [
   "validateAnswer",
   "onError",
   "now",
+  "monotonicNow",
   "randomId",
   "random",
 ] as const;

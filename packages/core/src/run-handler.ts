@@ -4,6 +4,7 @@ import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import { isLongJobsError, LongJobsError } from "./longjobs-error.ts";
 import { normalizeJsonObject } from "./normalize-json.ts";
 import { rejectedOutcome, toToolError, type Outcome } from "./outcome.ts";
+import { watchRun, type ResolvedRunLimits } from "./run-limits.ts";
 import type { TaskAttempt } from "./task-handle.ts";
 import type { FinalOutcome } from "./terminal-patch.ts";
 import { later } from "./timers.ts";
@@ -15,24 +16,60 @@ export type TaskHandler = (task: TaskAttempt) => Promise<JsonObject | void> | Js
 const firstRetryMs = 250;
 const maxRetryMs = 30_000;
 
+/** What a run is part of. */
+export interface RunContext {
+  readonly options: ResolvedLifecycleOptions;
+  readonly limits: ResolvedRunLimits;
+  /** Aborted when the engine closes. */
+  readonly closing: AbortSignal;
+  /** Called with what a handler came to after its task had been ended without it. */
+  readonly onLate: (late: Outcome) => void;
+}
+
+/** A run that has begun. */
+export interface Run {
+  /** What became of the task. Never rejects. */
+  readonly outcome: Promise<Outcome>;
+  /** Resolves when the handler itself has come to its end, which a handler that ignores its signal may never do. */
+  readonly settled: Promise<void>;
+}
+
 /**
  * Runs a handler and writes what becomes of its task, by the table of DESIGN "Signals and outcomes" (see
- * {@link rejectedOutcome}). Never rejects. A terminal write that the store refuses is reported and repeated
- * until it stands or the engine closes: a result that took hours is not given up for a store that is down for
- * minutes. A task that was never recorded stays unrecorded; its outcome is the answer of the call.
+ * {@link rejectedOutcome}). A terminal write that the store refuses is reported and repeated until it stands or the
+ * engine closes: a result that took hours is not given up for a store that is down for minutes. A task that was never
+ * recorded stays unrecorded; its outcome is the answer of the call.
  */
-export async function runHandler(
-  attempt: Attempt,
-  handler: TaskHandler,
-  options: ResolvedLifecycleOptions,
-  closing: AbortSignal,
-): Promise<Outcome> {
-  const outcome = await outcomeOf(attempt, handler, options);
-  if (outcome.status === "abandoned" || !attempt.accepted) {
-    attempt.abandon();
-    return outcome;
+export function runHandler(attempt: Attempt, handler: TaskHandler, context: RunContext): Run {
+  const work = outcomeOf(attempt, handler, context.options);
+  return { outcome: finishRun(attempt, work, context), settled: work.then(() => undefined) };
+}
+
+async function finishRun(attempt: Attempt, work: Promise<Outcome>, context: RunContext): Promise<Outcome> {
+  const { options, limits, closing, onLate } = context;
+  const watched = watchRun(attempt, limits, options);
+  const first = await Promise.race([
+    work.then((outcome) => ({ outcome, late: false })),
+    watched.forced.then((outcome) => ({ outcome, late: true })),
+  ]);
+  watched.stop();
+  if (first.late) void work.then(onLate);
+  const { outcome } = first;
+  if (outcome.status !== "abandoned" && attempt.accepted)
+    return writeOutcome(attempt, outcome, options, closing);
+  if (isLongJobsError(attempt.signal.reason, "shutdown")) await giveBack(attempt, options);
+  else attempt.abandon();
+  return outcome;
+}
+
+/** A handler that stopped for a shutdown has had its turn: another instance may go on at once. */
+async function giveBack(attempt: Attempt, options: ResolvedLifecycleOptions): Promise<void> {
+  try {
+    await attempt.release();
+  } catch (error) {
+    // The lease lapses by itself.
+    options.reportError(error);
   }
-  return writeOutcome(attempt, outcome, options, closing);
 }
 
 async function outcomeOf(

@@ -1,4 +1,4 @@
-import { Attempt, type AttemptContext } from "./attempt.ts";
+import { Attempt, isRefusal, type AttemptContext } from "./attempt.ts";
 import { createOnce, findOnce } from "./create-once.ts";
 import type {
   CreatedOnce,
@@ -9,24 +9,32 @@ import type {
 } from "./create-once.ts";
 import { draftTask, type CreateTaskOptions, type TaskIdentity } from "./draft-task.ts";
 import { HeldAttempts } from "./held-attempts.ts";
+import { Heartbeat } from "./heartbeat.ts";
+import { Housekeeping } from "./housekeeping.ts";
 import { acceptAnswers, answeredKeys, inboxStatus, withdrawQuestions } from "./inbox.ts";
+import { letGo, letGoMs } from "./let-go.ts";
 import { lifecycleErrors } from "./lifecycle-errors.ts";
 import { duration, maxTimerMs, resolveLifecycleOptions } from "./lifecycle-options.ts";
 import type { ResolvedLifecycleOptions, TaskLifecycleOptions } from "./lifecycle-options.ts";
-import { interruptedError, isOwnerGone, liveOwners } from "./orphan.ts";
+import { instant } from "./lease-clock.ts";
 import type { Outcome } from "./outcome.ts";
 import { parseResponses } from "./parse-responses.ts";
-import { runHandler, type TaskHandler } from "./run-handler.ts";
+import { Recovery } from "./recovery.ts";
+import { Runs, within } from "./runs.ts";
+import { type TaskHandler } from "./run-handler.ts";
+import { reactionMs, resolveRunLimits, type RunLimits } from "./run-limits.ts";
 import { storeErrors } from "./store-errors.ts";
+import { TakeOver } from "./take-over.ts";
 import { TaskChanges } from "./task-changes.ts";
 import type { TaskAttempt, TaskHandle } from "./task-handle.ts";
 import { isTaskId } from "./task-id.ts";
 import { isTerminal, type TaskProgress, type TaskRecord } from "./task-record.ts";
-import type { TaskPatch } from "./task-store.ts";
-import { toDetailedTask, type DetailedTask, type TaskView } from "./task-view.ts";
+import { dispatchOwner } from "./task-runner.ts";
+import { canLease, type TaskPatch } from "./task-store.ts";
+import { toDetailedTask, toTaskView, type DetailedTask, type TaskView } from "./task-view.ts";
 import { TaskWriter } from "./task-writer.ts";
 import { terminalPatch } from "./terminal-patch.ts";
-import { later } from "./timers.ts";
+import { waitForChange, type WaitOptions } from "./wait-for-change.ts";
 
 /** Whose call it is. */
 export interface ScopedCall {
@@ -49,17 +57,34 @@ export interface CancelTaskOptions extends ScopedCall {
   readonly atOnce?: boolean;
 }
 
-/** A task as a caller has seen it. With `statusMessage` progress within the same millisecond is a change too. */
-type SeenTask = Pick<TaskView, "lastUpdatedAt" | "status"> & { readonly statusMessage?: string | undefined };
-
 /** Options of {@link TaskLifecycle.waitForChange}. */
-export interface WaitForChangeOptions extends ScopedCall {
-  /** How long to wait at most, in milliseconds. @default 30_000 */
-  readonly timeoutMs?: number;
-  /** What the caller has seen last, so that no change before the call is missed. @default the state now */
-  readonly seen?: SeenTask;
-  /** Ends the wait, not the task. */
-  readonly signal?: AbortSignal;
+export interface WaitForChangeOptions extends ScopedCall, WaitOptions {}
+
+/** Counts of what an engine holds in memory. All but `lateOutcomes` return to zero when their tasks have ended. */
+export interface LifecycleStats {
+  /** Tasks whose lease this engine holds. */
+  readonly attempts: number;
+  /** Tasks with a handler that has not come to its end. */
+  readonly handlers: number;
+  /** Of these, handlers that wait for a place (see `maxConcurrentRuns`). */
+  readonly queuedRuns: number;
+  /** Handlers that came to their end after their task had been ended without them, since the engine began. */
+  readonly lateOutcomes: number;
+  /** Tasks that somebody listens to. */
+  readonly watchedTasks: number;
+  /** Tasks with a write under way or queued. */
+  readonly queuedWrites: number;
+}
+
+/** Options of {@link TaskLifecycle.close}. */
+export interface CloseOptions {
+  /** How long running handlers may go on before their signals are aborted, in milliseconds. @default 0 */
+  readonly drainMs?: number;
+  /**
+   * How long nobody may take over a task whose handler goes on in spite of its signal, in milliseconds from then.
+   * 0 gives it free at once, beside its handler. @default 5_000
+   */
+  readonly shutdownGraceMs?: number;
 }
 
 /**
@@ -67,16 +92,19 @@ export interface WaitForChangeOptions extends ScopedCall {
  *
  * A task is `working` from its creation. It is `input_required` exactly while a question is open. Only the
  * attempt that holds its lease may complete, fail or cancel it; a client may answer and may ask for a cancel.
- * A task whose owner is gone is ended by whoever asks next: as cancelled if that was wished, else as interrupted.
- * Nothing leaves `completed`, `failed` and `cancelled`.
+ * A lease that nobody renews lapses, and only the store says that it has: then another engine may take the task, for a
+ * new attempt under a fresh token, or to end it. Nothing leaves `completed`, `failed` and `cancelled`.
  */
 export class TaskLifecycle {
   readonly #options: ResolvedLifecycleOptions;
   readonly #owner: string;
   readonly #changes: TaskChanges;
   readonly #writer: TaskWriter;
-  readonly #attempts: HeldAttempts;
-  readonly #running = new Set<Promise<Outcome>>();
+  readonly #attempts = new HeldAttempts();
+  readonly #takeOver: TakeOver;
+  readonly #recovery: Recovery;
+  readonly #housekeeping: Housekeeping;
+  readonly #runs: Runs;
   readonly #closing = new AbortController();
   #closed: Promise<void> | undefined;
 
@@ -85,14 +113,25 @@ export class TaskLifecycle {
     this.#owner = this.#options.randomId();
     this.#changes = new TaskChanges(this.#options);
     this.#writer = new TaskWriter(this.#options, (record) => this.#changes.publish(record));
-    this.#attempts = new HeldAttempts(this.#options, this.#writer);
-    liveOwners().add(this.#owner);
+    this.#takeOver = new TakeOver(this.#context(), this.#attempts, this.#owner);
+    this.#recovery = new Recovery({
+      options: this.#options,
+      writer: this.#writer,
+      takeOver: this.#takeOver,
+      freeSlots: () => this.#runs.freeSlots,
+      isClosing: () => this.#closed !== undefined,
+    });
+    const heartbeat = new Heartbeat(this.#options, this.#writer, this.#attempts);
+    this.#housekeeping = new Housekeeping(this.#options, heartbeat, this.#recovery);
+    this.#runs = new Runs(this.#options, this.#closing.signal);
   }
 
-  /** Counts of what this engine holds in memory; all return to zero when their tasks have ended. */
-  get stats(): { readonly attempts: number; readonly watchedTasks: number; readonly queuedWrites: number } {
+  get stats(): LifecycleStats {
     return {
       attempts: this.#attempts.size,
+      handlers: this.#runs.size,
+      queuedRuns: this.#runs.queued,
+      lateOutcomes: this.#runs.late,
       watchedTasks: this.#changes.size,
       queuedWrites: this.#writer.size,
     };
@@ -131,15 +170,14 @@ export class TaskLifecycle {
 
   /**
    * Runs a handler for an attempt of this engine and writes what becomes of its task. Never rejects: the
-   * outcome says what happened.
+   * outcome says what happened. An earlier handler of the same task in this process is waited for.
+   *
+   * @throws `lease_lost` when the attempt is not held here; TypeError, RangeError for limits that are none.
    */
-  run(task: TaskHandle, handler: TaskHandler): Promise<Outcome> {
+  run(task: TaskHandle, handler: TaskHandler, limits: RunLimits = {}): Promise<Outcome> {
     const attempt = this.#attempts.get(task.taskId);
     if (attempt !== task || attempt === undefined) throw lifecycleErrors.notHeld(task.taskId);
-    const running = runHandler(attempt, handler, this.#options, this.#closing.signal);
-    this.#running.add(running);
-    void running.finally(() => this.#running.delete(running));
-    return running;
+    return this.#runs.run(attempt, handler, resolveRunLimits(limits));
   }
 
   /** Aborts the attempt of a call whose client went away before it could have learned the task's id. */
@@ -155,26 +193,74 @@ export class TaskLifecycle {
   }
 
   /**
-   * Takes over a task whose owner is gone: a new attempt with a fresh lease token, the old checkpoint and the
-   * answers that people gave.
+   * Begins a new attempt of a task that nobody holds: a fresh lease token, the old checkpoint and the answers that people
+   * gave. A task that waits for a worker (see `TaskRunner.dispatch`) is taken too.
    *
    * @throws `unknown_task`, `task_terminal`; `lease_lost`, retryable, while another attempt holds it.
    */
-  async acquire(taskId: string, call: ScopedCall = {}): Promise<TaskHandle> {
+  async acquire(taskId: string, call: ScopedCall = {}): Promise<TaskAttempt> {
     this.#assertTakesWork();
-    await this.#readVisible(taskId, call);
-    const token = this.#options.randomId();
-    const record = await this.#writer.write(taskId, (found, retrying) => {
-      if (retrying && found.lease?.token === token) return undefined;
-      if (isTerminal(found.status)) throw lifecycleErrors.terminal(taskId, found.status);
-      if (!this.#isOrphan(found)) throw lifecycleErrors.leaseHeld(taskId);
-      const lease = { owner: this.#owner, token, durationMs: this.#options.leaseMs };
-      return { lease, attempt: found.attempt + 1, crashes: found.crashes + 1 };
-    });
-    const attempt = new Attempt(this.#context(), { record, recorded: true });
-    this.#attempts.hold(attempt);
-    attempt.observe(record);
-    return attempt;
+    const record = await this.#readVisible(taskId, call);
+    return this.#takeOver.begin(await this.#takeOver.take(record));
+  }
+
+  /**
+   * Runs a task that waits for a worker, or that nobody holds, here and to its end, whosever it is: what a worker of a fleet
+   * calls when its queue has delivered a task. One that has ended already, or must not run again, is not run.
+   *
+   * @throws TypeError when its tool is not registered here; `unknown_task`; `lease_lost`, retryable, while another attempt
+   *   holds it; `shutdown`, retryable, when this instance stopped before the work was done.
+   */
+  async runTask(taskId: string): Promise<DetailedTask> {
+    this.#assertTakesWork();
+    const { runner } = this.#options;
+    const record = await this.#read(taskId);
+    if (isTerminal(record.status)) return toDetailedTask(record);
+    const tool = record.work?.tool ?? "";
+    if (runner?.tools().has(tool) !== true)
+      throw new TypeError(`Task ${taskId} needs the tool ${tool}, which is not registered here.`);
+    const outcome = await this.#recovery.runHere(await this.#takeOver.take(record), runner);
+    const ended = await this.#read(taskId);
+    if (outcome?.status === "abandoned" && !isTerminal(ended.status)) throw outcome.reason;
+    return toDetailedTask(ended);
+  }
+
+  /**
+   * Looks for tasks whose process is gone and goes on with them as the `runner` says: those that were cancelled end as
+   * cancelled, others run again or end as interrupted. Renews the leases held here first. Happens by itself every third of a lease.
+   *
+   * @returns How many tasks were taken over.
+   * @throws what the store rejects `claim` with.
+   */
+  async recover(): Promise<number> {
+    this.#assertTakesWork();
+    return this.#housekeeping.recover();
+  }
+
+  /**
+   * Ends a task as interrupted, or as cancelled if that was wished, if nobody holds it: for work that cannot be run
+   * again. A task that is held or has ended stays as it is.
+   *
+   * @throws `unknown_task`
+   */
+  async endIfOrphan(taskId: string, call: ScopedCall = {}): Promise<DetailedTask> {
+    this.#assertOpen();
+    const record = await this.#readVisible(taskId, call);
+    const taken = await this.#takeOver.takeIfFree(record);
+    return toDetailedTask(taken === undefined ? record : await this.#recovery.end(taken));
+  }
+
+  /** Creates a task for a worker elsewhere: held for it, and delivered by the `runner`. @throws as `createTask` does */
+  async dispatchTask(options: CreateTaskOptions): Promise<TaskView> {
+    this.#assertTakesWork();
+    const { runner, dispatchMs } = this.#options;
+    const { taskId, lease, ...draft } = draftTask(options, this.#options, this.#owner);
+    const held = { owner: dispatchOwner, token: lease?.token ?? "", durationMs: dispatchMs };
+    const record = await this.#writer.create({ ...draft, taskId, attempt: 0, released: true, lease: held });
+    const dispatch = { taskId, tool: record.work?.tool ?? "", attempt: 1 };
+    // Accepted is accepted: what is not delivered now is dispatched again when the lease has lapsed.
+    await runner?.dispatch?.(dispatch).catch(this.#options.reportError);
+    return toTaskView(record);
   }
 
   /** The task as a client may see it. @throws `unknown_task`, also for expired and foreign tasks. */
@@ -221,7 +307,7 @@ export class TaskLifecycle {
 
   /**
    * Writes the intent to cancel, withdraws open questions, and aborts the worker's signal wherever it runs. If
-   * the work finishes first, its result stands. A task whose owner is gone becomes `cancelled` at once, any other
+   * the work finishes first, its result stands. A task that nobody holds becomes `cancelled` at once, any other
    * with `atOnce`. On a terminal task nothing happens.
    *
    * @throws `unknown_task`
@@ -229,18 +315,16 @@ export class TaskLifecycle {
   async cancelTask(taskId: string, call: CancelTaskOptions = {}): Promise<void> {
     this.#assertOpen();
     await this.#readVisible(taskId, call);
-    const token = this.#options.randomId();
-    await this.#writer.write(taskId, (record) => {
-      if (isTerminal(record.status)) return undefined;
-      if (call.atOnce === true || this.#isOrphan(record))
-        return this.#orphanPatch({ ...record, cancelRequestedAt: this.#nowIso() }, token);
-      const inputs = record.inputs && withdrawQuestions(record.inputs);
-      if (record.cancelRequestedAt !== undefined && inputs === record.inputs) return undefined;
-      return {
-        cancelRequestedAt: record.cancelRequestedAt ?? this.#nowIso(),
-        ...(inputs === undefined ? {} : { inputs, status: inboxStatus(inputs) }),
-      };
-    });
+    const record = await this.#writer.write(taskId, (found) =>
+      this.#cancelPatch(found, call.atOnce === true),
+    );
+    try {
+      const taken = await this.#takeOver.takeIfFree(record);
+      if (taken !== undefined) await this.#recovery.end(taken);
+    } catch (error) {
+      // The intent is kept: whoever takes the task ends it.
+      if (!isRefusal(error)) this.#options.reportError(error);
+    }
   }
 
   /**
@@ -250,33 +334,8 @@ export class TaskLifecycle {
    * @throws `unknown_task`; the reason of `signal`.
    */
   async waitForChange(taskId: string, options: WaitForChangeOptions = {}): Promise<DetailedTask> {
-    const timeoutMs = duration("timeoutMs", options.timeoutMs, 30_000, { min: 0, max: maxTimerMs });
-    const first = await this.#answerable(taskId, options);
-    const timeUp = new AbortController();
-    const cancelTimer = later(() => timeUp.abort(timedOut), timeoutMs);
-    const signals = [
-      timeUp.signal,
-      this.#closing.signal,
-      ...(options.signal === undefined ? [] : [options.signal]),
-    ];
-    let latest = first;
-    try {
-      return await this.#changes.until(
-        taskId,
-        async () => {
-          latest = await this.#answerable(taskId, options);
-          const changed =
-            options.seen === undefined ? latest.version !== first.version : differs(latest, options.seen);
-          return changed || isTerminal(latest.status) ? toDetailedTask(latest) : undefined;
-        },
-        AbortSignal.any(signals),
-      );
-    } catch (error) {
-      if (error === timedOut) return toDetailedTask(latest);
-      throw error;
-    } finally {
-      cancelTimer();
-    }
+    const read = (): Promise<TaskRecord> => this.#answerable(taskId, options);
+    return waitForChange(this.#changes, taskId, read, options, this.#closing.signal);
   }
 
   /** Calls `listener` after every write of this engine, with what polling would show. The returned function ends it. */
@@ -291,16 +350,18 @@ export class TaskLifecycle {
   }
 
   /**
-   * Stops: no new work; running handlers may finish for `drainMs`, while clients are still answered; then their
-   * signals are aborted with `shutdown`, and they are waited for `graceMs` more. The store stays open: its owner closes it. Idempotent.
+   * Stops: no new work; running handlers may finish for `drainMs`, while clients are still answered; then their signals are
+   * aborted with `shutdown`. Tasks whose handlers have come to their end are free for others at once; those of handlers that
+   * go on are free after `shutdownGraceMs`. Takes little longer than `drainMs`. The store stays open: its owner closes it.
+   * Idempotent.
    *
    * @throws TypeError, RangeError for times that are none; nothing is closed then.
    */
-  async close(times: { readonly drainMs?: number; readonly graceMs?: number } = {}): Promise<void> {
+  async close(options: CloseOptions = {}): Promise<void> {
     const bounds = { min: 0, max: maxTimerMs };
-    const drainMs = duration("drainMs", times.drainMs, 0, bounds);
-    const graceMs = duration("graceMs", times.graceMs, 5_000, bounds);
-    this.#closed ??= this.#close(drainMs, graceMs);
+    const drainMs = duration("drainMs", options.drainMs, 0, bounds);
+    const shutdownGraceMs = duration("shutdownGraceMs", options.shutdownGraceMs, 5_000, bounds);
+    this.#closed ??= this.#close(drainMs, shutdownGraceMs);
     await this.#closed;
   }
 
@@ -308,26 +369,15 @@ export class TaskLifecycle {
     return this.close();
   }
 
-  async #close(drainMs: number, graceMs: number): Promise<void> {
-    await this.#settled(drainMs);
+  async #close(drainMs: number, shutdownGraceMs: number): Promise<void> {
+    await this.#runs.ended(drainMs);
     this.#closing.abort(lifecycleErrors.closed());
     for (const attempt of this.#attempts.all()) attempt.abort(lifecycleErrors.shutdown(attempt.taskId));
-    await this.#settled(graceMs);
+    await this.#runs.ended(reactionMs);
+    this.#housekeeping.stop();
+    const isRunning = ({ taskId }: Attempt): boolean => this.#runs.has(taskId);
+    await within(letGo(this.#attempts.leased(), isRunning, shutdownGraceMs, this.#options), letGoMs);
     for (const attempt of this.#attempts.all()) attempt.abandon();
-    this.#attempts.stopTending();
-    // Last: from here on others may end what this engine left behind.
-    liveOwners().delete(this.#owner);
-  }
-
-  /** Resolves when no handler runs any more, or when the time is up. */
-  async #settled(timeoutMs: number): Promise<void> {
-    if (this.#running.size === 0 || timeoutMs <= 0) return;
-    let cancelTimer = (): void => undefined;
-    const timeUp = new Promise<void>((resolve) => {
-      cancelTimer = later(resolve, timeoutMs);
-    });
-    await Promise.race([Promise.all(this.#running), timeUp]);
-    cancelTimer();
   }
 
   #begin(options: CreateTaskOptions, identity?: TaskIdentity): Attempt {
@@ -335,6 +385,7 @@ export class TaskLifecycle {
     const attempt = new Attempt(this.#context(), {
       record: draftTask(options, this.#options, this.#owner, identity),
       recorded: false,
+      leasedSince: instant(this.#options),
     });
     this.#attempts.hold(attempt);
     return attempt;
@@ -369,50 +420,55 @@ export class TaskLifecycle {
     };
   }
 
-  /** The record as it may be shown: a working task without an owner has been ended first. */
+  /** The record as it may be shown: a task that was left alone for too long has been ended first. */
   async #answerable(taskId: string, call: ScopedCall): Promise<TaskRecord> {
     this.#assertOpen();
-    return this.#endIfOrphan(await this.#readVisible(taskId, call));
+    const record = await this.#readVisible(taskId, call);
+    if (isTerminal(record.status) || !this.#mayBeTaken(record)) return record;
+    const taken = await this.#takeOver.takeIfFree(record);
+    if (taken === undefined) return record;
+    await this.#recovery.goOn(taken);
+    return this.#readVisible(taskId, call);
   }
 
-  /** A hostile id never reaches the store; a foreign task is the same error as an unknown one. */
+  /**
+   * Whether asking about a task may take it over. A store that can claim has recovery for that, until a task has been left
+   * alone for too long; on others nobody but the asker notices.
+   */
+  #mayBeTaken(record: TaskRecord): boolean {
+    const { store, runner, now, orphanMaxMs } = this.#options;
+    if (this.#closed !== undefined) return false;
+    if (now() - Date.parse(record.lastUpdatedAt) >= orphanMaxMs) return true;
+    if (canLease(store)) return false;
+    return record.cancelRequestedAt !== undefined || runner?.tools().has(record.work?.tool ?? "") === true;
+  }
+
+  /** A foreign task is the same error as an unknown one. */
   async #readVisible(taskId: string, { scope }: ScopedCall): Promise<TaskRecord> {
-    if (!isTaskId(taskId)) throw storeErrors.unknownTask(shownId(taskId));
-    const record = await this.#writer.read(taskId);
+    const record = await this.#read(taskId);
     if (record.scope !== scope) throw storeErrors.unknownTask(taskId);
     return record;
   }
 
-  #isOrphan(record: TaskRecord): boolean {
-    const { lease } = record;
-    if (lease?.owner !== this.#owner) return isOwnerGone(record, this.#options.store);
-    return this.#attempts.get(record.taskId)?.token !== lease.token;
+  /** A hostile id never reaches the store. */
+  async #read(taskId: string): Promise<TaskRecord> {
+    if (!isTaskId(taskId)) throw storeErrors.unknownTask(shownId(taskId));
+    return this.#writer.read(taskId);
   }
 
-  /**
-   * A working task without an owner ends when somebody asks about it. One that waits for a person stays: the
-   * answer may still be given, and is kept.
-   */
-  async #endIfOrphan(record: TaskRecord): Promise<TaskRecord> {
-    if (!this.#mustEnd(record)) return record;
-    const token = this.#options.randomId();
-    return this.#writer.write(record.taskId, (found) =>
-      this.#mustEnd(found) ? this.#orphanPatch(found, token) : undefined,
-    );
-  }
-
-  #mustEnd(record: TaskRecord): boolean {
-    const waits = record.status === "input_required" && record.cancelRequestedAt === undefined;
-    return !isTerminal(record.status) && !waits && this.#isOrphan(record);
-  }
-
-  #orphanPatch(record: TaskRecord, token: string): TaskPatch {
-    const ending = { token, nowMs: this.#options.now(), keepInputs: true };
-    if (record.cancelRequestedAt === undefined) {
-      return terminalPatch(record, { status: "failed", error: interruptedError(record) }, ending);
+  #cancelPatch(record: TaskRecord, atOnce: boolean): TaskPatch | undefined {
+    if (isTerminal(record.status)) return undefined;
+    const cancelRequestedAt = record.cancelRequestedAt ?? this.#nowIso();
+    if (atOnce) {
+      const ending = { token: this.#options.randomId(), nowMs: this.#options.now() };
+      return { ...terminalPatch(record, { status: "cancelled" }, ending), cancelRequestedAt };
     }
-    const patch = terminalPatch(record, { status: "cancelled" }, { ...ending, keepInputs: false });
-    return { ...patch, cancelRequestedAt: record.cancelRequestedAt };
+    const inputs = record.inputs && withdrawQuestions(record.inputs);
+    if (record.cancelRequestedAt !== undefined && inputs === record.inputs) return undefined;
+    return {
+      cancelRequestedAt,
+      ...(inputs === undefined ? {} : { inputs, status: inboxStatus(inputs) }),
+    };
   }
 
   #nowIso(): string {
@@ -427,18 +483,11 @@ export class TaskLifecycle {
   /** While running work drains, clients may still ask, answer and cancel. */
   #assertOpen(): void {
     if (this.#closing.signal.aborted) throw lifecycleErrors.closed();
-    this.#attempts.startTending();
+    this.#housekeeping.start();
   }
 }
 
 /** A hostile id is cut, and what is no text is not turned into one: that could throw. */
 function shownId(taskId: unknown): string {
   return typeof taskId === "string" ? taskId.slice(0, 64) : `(${typeof taskId})`;
-}
-
-const timedOut: unique symbol = Symbol("timed out");
-
-function differs(task: SeenTask, seen: SeenTask): boolean {
-  if (Object.hasOwn(seen, "statusMessage") && task.statusMessage !== seen.statusMessage) return true;
-  return task.lastUpdatedAt !== seen.lastUpdatedAt || task.status !== seen.status;
 }

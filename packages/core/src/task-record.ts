@@ -52,6 +52,8 @@ export type TaskWork = {
   readonly tool: string;
   /** Dropped when the task becomes terminal. */
   readonly arguments?: JsonValue;
+  /** Present when the arguments are what the handler gets as they are; else the tool's schema is applied to them first. */
+  readonly prepared?: true;
   readonly client?: TaskClient;
 };
 
@@ -112,6 +114,8 @@ export type TaskRecord = {
   readonly attempt: number;
   /** Leases that lapsed after a run began. */
   readonly crashes: number;
+  /** Present while no run is under way that could crash: its lease was given back, or a worker has not come yet. */
+  readonly released?: true;
   /** The lease token of the attempt that wrote the terminal state. */
   readonly finishedBy?: string;
   /** Milliseconds that a finished task stays readable; `null` means for ever. */

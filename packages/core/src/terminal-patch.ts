@@ -30,6 +30,7 @@ export function terminalPatch(record: TaskRecord, outcome: FinalOutcome, ending:
     ttlMs: finalTtlMs(record, ending.nowMs),
     finishedBy: ending.token,
     lease: undefined,
+    ...(record.released === undefined ? {} : { released: undefined }),
     checkpoint: undefined,
     ...(ending.keepInputs === true ? {} : { inputs: undefined }),
     ...(record.work === undefined ? {} : { work }),

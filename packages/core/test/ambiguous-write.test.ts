@@ -183,7 +183,7 @@ test("acquire succeeds when it was committed and the reply was lost", async () =
   const { arm, inner, store } = breakable();
   const first = startEngine({ store });
   const { taskId } = await first.lifecycle.createTask();
-  await first.lifecycle.close({ graceMs: 0 });
+  await first.lifecycle.close({ shutdownGraceMs: 0 });
   const second = startEngine({ store });
   arm("reply lost");
   const task = await second.lifecycle.acquire(taskId);
@@ -244,6 +244,7 @@ test.each(["create", "update"] as const)(
     armed = true;
     const call = method === "create" ? engine.lifecycle.createTask() : task.saveCheckpoint(1);
     expect(await codeOf(call)).toBe("store_unavailable");
+    await engine.lifecycle.close();
     takeErrors(engine);
   },
 );

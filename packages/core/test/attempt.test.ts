@@ -33,7 +33,7 @@ describe("the signal of an attempt", () => {
       fired += 1;
     });
     await lifecycle.cancelTask(taskId);
-    await lifecycle.close({ graceMs: 0 });
+    await lifecycle.close({ shutdownGraceMs: 0 });
     expect(fired).toBe(1);
     expect(task.signal.reason).toMatchObject({ code: "cancelled" });
   });
@@ -53,7 +53,7 @@ describe("the signal of an attempt", () => {
     };
     await overwrite(a.taskId, { lease: { owner: "other", token: "other", durationMs: 1 } });
     await overwrite(b.taskId, { status: "cancelled", lease: undefined, finishedBy: "other" });
-    await lifecycle.close({ graceMs: 0 });
+    await lifecycle.close({ shutdownGraceMs: 0 });
     expect(tasks.map(({ signal }) => signal.reason as unknown)).toMatchObject([
       { code: "lease_lost" },
       { code: "cancelled" },

@@ -163,7 +163,7 @@ describe("a task whose owner is gone", () => {
     const orphan = await orphanTask();
     const cancelRequestedAt = await leaveCancelIntent(orphan);
     const { lifecycle } = startEngine({ store: orphan.store });
-    expect(await lifecycle.getTask(orphan.taskId)).toMatchObject({ status: "cancelled" });
+    expect(await lifecycle.endIfOrphan(orphan.taskId)).toMatchObject({ status: "cancelled" });
     expect(await orphan.store.get(orphan.taskId)).toMatchObject({ cancelRequestedAt });
   });
 

@@ -63,7 +63,14 @@ describe("waitForChange (P69, engine part)", () => {
     await vi.advanceTimersByTimeAsync(1);
     expect(await look).toEqual(task);
     await lifecycle.handle(task.taskId).complete({});
-    expect(lifecycle.stats).toEqual({ attempts: 0, queuedWrites: 0, watchedTasks: 0 });
+    expect(lifecycle.stats).toEqual({
+      attempts: 0,
+      handlers: 0,
+      queuedRuns: 0,
+      lateOutcomes: 0,
+      queuedWrites: 0,
+      watchedTasks: 0,
+    });
   });
 
   test("is ended by the caller's signal with its reason, and the task goes on", async () => {

@@ -5,7 +5,14 @@ import { startEngine } from "./support/engine.ts";
 import { codeOf } from "./support/errors.ts";
 import { accepted, question } from "./support/questions.ts";
 
-const nothing = { attempts: 0, queuedWrites: 0, watchedTasks: 0 };
+const nothing = {
+  attempts: 0,
+  handlers: 0,
+  queuedRuns: 0,
+  lateOutcomes: 0,
+  queuedWrites: 0,
+  watchedTasks: 0,
+};
 
 /** How many tasks of the store somebody watches. */
 function watchedIds(store: MemoryTaskStore): () => number {
@@ -101,7 +108,7 @@ describe("timers", () => {
     void lifecycle.run(lifecycle.begin(), () => new Promise(() => undefined));
     await vi.advanceTimersByTimeAsync(100);
     expect(vi.getTimerCount()).toBeGreaterThan(1);
-    const closing = lifecycle.close({ graceMs: 1_000 });
+    const closing = lifecycle.close({ shutdownGraceMs: 1_000 });
     await vi.advanceTimersByTimeAsync(1_000);
     await closing;
     expect(await waiting).toBe("store_closed");

@@ -150,7 +150,9 @@ test.each(badDurations.filter(([kind]) => kind !== "zero"))(
     const timeoutMs = value as number;
     expect(await errorOf(lifecycle.waitForChange(taskId, { timeoutMs }))).toSatisfy(isProgrammersMistake);
     expect(await errorOf(() => lifecycle.close({ drainMs: timeoutMs }))).toSatisfy(isProgrammersMistake);
-    expect(await errorOf(() => lifecycle.close({ graceMs: timeoutMs }))).toSatisfy(isProgrammersMistake);
+    expect(await errorOf(() => lifecycle.close({ shutdownGraceMs: timeoutMs }))).toSatisfy(
+      isProgrammersMistake,
+    );
     expect(await lifecycle.getTask(taskId)).toMatchObject({ status: "working" });
   },
 );

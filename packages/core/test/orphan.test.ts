@@ -1,46 +1,71 @@
 import { describe, expect, test, vi } from "vitest";
 
-import { MemoryTaskStore, type TaskStore } from "../src/index.ts";
+import { MemoryTaskStore } from "../src/index.ts";
+import { startClock } from "./support/clock.ts";
 import { startEngine } from "./support/engine.ts";
 import { codedErrorOf, codeOf } from "./support/errors.ts";
-import { fiveMethods } from "./support/five-methods.ts";
 import { orphanTask } from "./support/orphan.ts";
 import { accepted, question } from "./support/questions.ts";
 
-describe("a working task whose owner is gone, on a store that is this process's own", () => {
-  test.each(["getTask", "waitForChange"] as const)(
-    "ends as interrupted when %s asks about it",
-    async (method) => {
-      const { store, taskId } = await orphanTask((task) => task.saveCheckpoint({ page: 3 }));
-      const { lifecycle } = startEngine({ store });
-      const task = await lifecycle[method](taskId);
-      expect(task).toMatchObject({
-        status: "failed",
-        error: {
-          code: -32_603,
-          data: {
-            reason: "interrupted",
-            retryable: true,
-            recoveryHint: expect.any(String),
-            attempt: 1,
-            checkpoint: { page: 3 },
-          },
+describe("a working task that nobody holds", () => {
+  test("ends as interrupted when its work cannot be run again", async () => {
+    const { store, taskId } = await orphanTask((task) => task.saveCheckpoint({ page: 3 }));
+    const { lifecycle } = startEngine({ store });
+    const task = await lifecycle.endIfOrphan(taskId);
+    expect(task).toMatchObject({
+      status: "failed",
+      error: {
+        code: -32_603,
+        data: {
+          reason: "interrupted",
+          retryable: true,
+          recoveryHint: expect.any(String),
+          attempt: 1,
+          checkpoint: { page: 3 },
         },
-      });
-      expect((task as { error: { message: string } }).error.message).toBe(task.statusMessage);
-      expect(await store.get(taskId)).not.toHaveProperty("lease");
-    },
-  );
+      },
+    });
+    expect((task as { error: { message: string } }).error.message).toBe(task.statusMessage);
+    expect(await store.get(taskId)).not.toHaveProperty("lease");
+    expect(await lifecycle.endIfOrphan(taskId)).toEqual(task);
+  });
 
-  test("ends once, whoever asks first: 20 askers see the same end", async () => {
+  test("asking about it changes nothing: that is for whoever can run it", async () => {
+    const { store, taskId } = await orphanTask();
+    const { lifecycle } = startEngine({ store });
+    const before = await store.get(taskId);
+    expect(await lifecycle.getTask(taskId)).toMatchObject({ status: "working" });
+    await lifecycle.waitForChange(taskId, { timeoutMs: 0 });
+    expect(await store.get(taskId)).toBe(before);
+  });
+
+  test("ends once, whoever is first of 20", async () => {
     const { store, taskId } = await orphanTask();
     const [first, second] = [startEngine({ store }), startEngine({ store })];
     const before = await store.get(taskId);
-    const seen = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? first : second).lifecycle.getTask(taskId)),
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        (index % 2 === 0 ? first : second).lifecycle.endIfOrphan(taskId),
+      ),
     );
-    expect(new Set(seen.map((task) => JSON.stringify(task))).size).toBe(1);
-    expect((await store.get(taskId))?.version).toBe((before?.version ?? 0) + 1);
+    expect(await first.lifecycle.getTask(taskId)).toMatchObject({ status: "failed" });
+    expect((await store.get(taskId))?.version, "one claim and one end").toBe((before?.version ?? 0) + 2);
+  });
+
+  test("that was left alone for orphanMaxMs is ended by whoever asks, but not while somebody holds it", async () => {
+    const clock = startClock();
+    const { store, taskId } = await orphanTask(() => undefined, clock);
+    const owner = startEngine({ store, now: clock.now });
+    const held = await owner.lifecycle.createTask();
+    const { lifecycle } = startEngine({ store, now: clock.now, orphanMaxMs: 20_000 });
+    clock.advance(19_999);
+    expect(await lifecycle.getTask(taskId)).toMatchObject({ status: "working" });
+    clock.advance(1);
+    expect(await lifecycle.getTask(held.taskId)).toMatchObject({ status: "working" });
+    expect(await lifecycle.getTask(taskId)).toMatchObject({
+      status: "failed",
+      error: { data: { reason: "interrupted" } },
+    });
   });
 
   // CASES part 2, engine: "no tool/args/owner in the record: after restart nobody can know what to resume".
@@ -51,7 +76,7 @@ describe("a working task whose owner is gone, on a store that is this process's 
     const task = await lifecycle.acquire(taskId);
     expect(task).toMatchObject({ attempt: 2, checkpoint: { page: 3 } });
     const record = await store.get(taskId);
-    expect(record).toMatchObject({ attempt: 2, crashes: 1, work: { arguments: { file: "a" } } });
+    expect(record).toMatchObject({ attempt: 2, crashes: 0, work: { arguments: { file: "a" } } });
     expect(record?.lease?.token).not.toBe(before?.lease?.token);
     expect(await lifecycle.getTask(taskId)).toMatchObject({ status: "working" });
     await lifecycle.run(task, () => ({ done: true }));
@@ -86,7 +111,7 @@ describe("a working task whose owner is gone, on a store that is this process's 
     const gone = startEngine({ store });
     const { taskId } = await gone.lifecycle.createTask();
     const zombie = gone.lifecycle.handle(taskId);
-    await gone.lifecycle.close({ graceMs: 0 });
+    await gone.lifecycle.close({ shutdownGraceMs: 0 });
     const { lifecycle } = startEngine({ store });
     const task = await lifecycle.acquire(taskId);
     const record = await store.get(taskId);
@@ -112,19 +137,6 @@ describe("a task with an owner that may live is left alone", () => {
     const error = await codedErrorOf(other.lifecycle.acquire(taskId));
     expect(error).toMatchObject({ code: "lease_lost", retryable: true });
     expect(await codeOf(owner.lifecycle.acquire(taskId))).toBe("lease_lost");
-  });
-
-  test("a store that others may share decides nothing about the dead", async () => {
-    const orphan = await orphanTask();
-    const { exclusive: _mark, ...shared } = fiveMethods(orphan.store) as TaskStore & { exclusive?: true };
-    const { lifecycle } = startEngine({ store: shared });
-    expect(await lifecycle.getTask(orphan.taskId)).toMatchObject({ status: "working" });
-    expect(await codeOf(lifecycle.acquire(orphan.taskId))).toBe("lease_lost");
-    await lifecycle.cancelTask(orphan.taskId);
-    expect(await orphan.store.get(orphan.taskId)).toMatchObject({
-      status: "working",
-      cancelRequestedAt: expect.any(String),
-    });
   });
 
   test("not even for a moment while it is being created or taken over by the engine that is asked", async () => {

@@ -27,7 +27,7 @@ test.each(Array.from({ length: 12 }, (_, turns) => turns))(
     const store = new MemoryTaskStore();
     const creator = startEngine({ store });
     const { taskId } = await creator.lifecycle.createTask();
-    await creator.lifecycle.close({ graceMs: 0 });
+    await creator.lifecycle.close({ shutdownGraceMs: 0 });
     let attempts = 1;
     let acknowledged: string | undefined;
     // Each attempt gets a little further; a bound, so that one that does not cannot run for ever.
@@ -46,7 +46,7 @@ test.each(Array.from({ length: 12 }, (_, turns) => turns))(
         await engine.lifecycle.updateTask(taskId, { size: accepted({ attempts }) });
         acknowledged ??= JSON.stringify(accepted({ attempts }));
       }
-      await engine.lifecycle.close({ graceMs: 0 });
+      await engine.lifecycle.close({ shutdownGraceMs: 0 });
       await running;
       takeErrors(engine);
       const record = await store.get(taskId);

@@ -46,14 +46,14 @@ describe("nothing is evicted at work (P22)", () => {
       const first = startEngine({ store, retentionMs: 1_000, leaseMs });
       const { taskId } = await first.lifecycle.createTask();
       await vi.advanceTimersByTimeAsync(ranMs);
-      await first.lifecycle.close({ graceMs: 0 });
+      await first.lifecycle.close({ shutdownGraceMs: 0 });
       const second = startEngine({ store, retentionMs: 1_000, leaseMs });
       await vi.advanceTimersByTimeAsync(10 * leaseMs - leaseMs / 3);
       const task = await second.lifecycle.acquire(taskId);
       await vi.advanceTimersByTimeAsync(60 * minute);
       await task.complete({});
       expect(await second.lifecycle.getTask(taskId)).toMatchObject({ status: "completed" });
-      await second.lifecycle.close({ graceMs: 0 });
+      await second.lifecycle.close({ shutdownGraceMs: 0 });
     }
   });
 

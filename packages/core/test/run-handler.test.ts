@@ -179,7 +179,7 @@ describe("close", () => {
       running.push(lifecycle.run(task, () => ended.opened.then(() => ({ late: true }))));
     }
     let closed = false;
-    void lifecycle.close({ drainMs: 1_000, graceMs: 2_000 }).then(() => {
+    void lifecycle.close({ drainMs: 1_000, shutdownGraceMs: 2_000 }).then(() => {
       closed = true;
     });
     await vi.advanceTimersByTimeAsync(999);
@@ -237,7 +237,7 @@ describe("close", () => {
     const { taskId } = await lifecycle.createTask();
     const waiting = lifecycle.waitForChange(taskId);
     const refused = codeOf(waiting);
-    await lifecycle.close({ graceMs: 0 });
+    await lifecycle.close({ shutdownGraceMs: 0 });
     expect(await refused).toBe("store_closed");
   });
 });

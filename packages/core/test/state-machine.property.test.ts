@@ -224,7 +224,7 @@ test("every sequence of calls gives what the reference model gives", async () =>
         const real: Real = { clock, store, lifecycle, handles: [], asked: [] };
         await fc.asyncModelRun(() => ({ model: { nowMs: clock.now(), tasks: [] }, real }), sequence);
       } finally {
-        await lifecycle.close({ graceMs: 0 });
+        await lifecycle.close({ shutdownGraceMs: 0 });
       }
       expect(lifecycle.stats.attempts).toBe(0);
     }),

@@ -20,6 +20,7 @@ test("the surface is what was decided: a red pin needs a decision and a changese
     "canWatch",
     "canonicalJson",
     "defaultJsonLimits",
+    "dispatchOwner",
     "fingerprintJson",
     "freezeParsedJson",
     "holdsLease",

@@ -1,7 +1,11 @@
 import {
   defaultJsonLimits,
+  isLongJobsError,
   reportBackgroundError,
   TaskLifecycle,
+  type CloseOptions,
+  type DetailedTask,
+  type LifecycleStats,
   type TaskLifecycleOptions,
 } from "@longjobs/core";
 import { describeQuestions, describeStartedTask } from "./describe-task.ts";
@@ -18,12 +22,18 @@ import { serveToolCall } from "./serve-tool-call.ts";
 import type { SchemaOutput, ToolSchema } from "./standard-schema.ts";
 import { TaskMethods } from "./task-methods.ts";
 import { TaskMethods2025 } from "./tasks-2025/task-methods-2025.ts";
+import { ToolRunner, type Executor } from "./tool-runner.ts";
 import { resolveTaskTool } from "./tool-config.ts";
 import type { AnyToolConfig, TaskTool, TaskToolConfig, ToolHandler } from "./tool-config.ts";
 import { AnswerValidator } from "./validate-input.ts";
 
 /** Options of {@link createTasks}: those of the engine, and whose tasks they are. */
-export interface TasksOptions extends Omit<TaskLifecycleOptions, "validateRequest" | "validateAnswer"> {
+export interface TasksOptions extends Omit<
+  TaskLifecycleOptions,
+  "validateRequest" | "validateAnswer" | "runner"
+> {
+  /** Runs the handlers elsewhere: this server accepts calls and answers for them. @default in this process */
+  readonly executor?: Executor;
   /**
    * Whose task a call is about. `null`: everyone who can reach the server shares its tasks.
    * @default over HTTP `clientId`, `extra.iss` and `extra.sub` of the auth info together, all required; one user elsewhere
@@ -68,10 +78,25 @@ export interface Tasks {
    * @throws Error for a server that is connected or attached already, and for an SDK that is not known.
    */
   attach<Server extends AttachableServer>(server: Server): Server;
+  /**
+   * Goes on with tasks whose process is gone, each as `onInterrupted` of its tool says, and resolves to how many those
+   * were. Happens by itself when tools are registered and every third of `leaseMs`; call it to know when the first time is over.
+   *
+   * @throws what the store rejects with.
+   */
+  recover(): Promise<number>;
+  /**
+   * Runs a task to its end: what a worker calls when a queue has delivered it (see `executor`). A task that has ended, or
+   * that must not run again, is not run. Resolves to the task as it then is.
+   *
+   * @throws `lease_lost`, retryable, while another worker runs it, and `shutdown`, retryable: let the queue deliver it again;
+   *   `unknown_task`; TypeError when its tool is not registered here.
+   */
+  run(taskId: string): Promise<DetailedTask>;
   /** Counts of what is held in memory. */
-  stats(): TaskLifecycle["stats"];
+  stats(): LifecycleStats;
   /** Ends running handlers as `TaskLifecycle.close` does. The store stays open. */
-  close(options?: { readonly drainMs?: number; readonly graceMs?: number }): Promise<void>;
+  close(options?: CloseOptions): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -80,18 +105,20 @@ export interface Tasks {
  * {@link Tasks.taskTool}, and attach every server instance with {@link Tasks.attach}.
  */
 export function createTasks(options: TasksOptions): Tasks {
-  const { scope, requestStateSecret, fallbackTools, ...engine } = options;
+  const { scope, requestStateSecret, fallbackTools, executor, ...engine } = options;
   assertSecret(requestStateSecret);
   const fallback = resolveFallbackOptions(fallbackTools);
   const answers = new AnswerValidator();
-  const lifecycle = new TaskLifecycle({
+  const tools = new Map<string, TaskTool>();
+  const limits = { ...defaultJsonLimits, ...engine.jsonLimits };
+  const lifecycle: TaskLifecycle = new TaskLifecycle({
     ...engine,
+    runner: new ToolRunner(tools, executor, () => ({ lifecycle, limits })),
     validateRequest: (request) => answers.findRequestFault(request),
     validateAnswer: (request, response) => answers.findFault(request, response),
   });
   const resolveScope = resolveScopeOption(scope);
   const states = new RequestStates(requestStateSecret ?? randomSecret(), options.now ?? Date.now);
-  const limits = { ...defaultJsonLimits, ...engine.jsonLimits };
   const serveContext = { lifecycle, resolveScope, states, answers, limits };
   const tell = (error: unknown): Error =>
     tellError(error, (fault) => reportBackgroundError(fault, options.onError));
@@ -116,9 +143,14 @@ export function createTasks(options: TasksOptions): Tasks {
       serveToolCall(tool, args, call, serveContext),
     useValidator: (validator: Parameters<AnswerValidator["use"]>[0]) => answers.use(validator),
   };
-  return new AttachedTasks(lifecycle, Object.values(fallback.names), (server) =>
-    isServerV1(server) ? attachV1(server, seam) : attachV2(server as McpServerV2, seam),
-  );
+  return new AttachedTasks({
+    lifecycle,
+    tools,
+    reservedNames: Object.values(fallback.names),
+    attachTo: (server) =>
+      isServerV1(server) ? attachV1(server, seam) : attachV2(server as McpServerV2, seam),
+    reportError: (error) => reportBackgroundError(error, options.onError),
+  });
 }
 
 function assertSecret(secret: unknown): void {
@@ -129,51 +161,78 @@ function assertSecret(secret: unknown): void {
 
 type RegisterTool = (tool: TaskTool) => void;
 
+interface AttachedTasksParts {
+  readonly lifecycle: TaskLifecycle;
+  readonly tools: Map<string, TaskTool>;
+  readonly reservedNames: readonly string[];
+  readonly attachTo: (server: AttachableServer) => RegisterTool;
+  readonly reportError: (error: unknown) => void;
+}
+
 class AttachedTasks implements Tasks {
   readonly lifecycle: TaskLifecycle;
-  readonly #reservedNames: readonly string[];
-  readonly #attachTo: (server: AttachableServer) => RegisterTool;
-  readonly #tools = new Map<string, TaskTool>();
+  readonly #parts: AttachedTasksParts;
+  readonly #tools: Map<string, TaskTool>;
   readonly #servers = new LiveServers();
+  #recovering = false;
 
-  constructor(
-    lifecycle: TaskLifecycle,
-    reservedNames: readonly string[],
-    attachTo: (server: AttachableServer) => RegisterTool,
-  ) {
-    this.lifecycle = lifecycle;
-    this.#reservedNames = reservedNames;
-    this.#attachTo = attachTo;
+  constructor(parts: AttachedTasksParts) {
+    this.#parts = parts;
+    this.lifecycle = parts.lifecycle;
+    this.#tools = parts.tools;
   }
 
   taskTool(name: string, config: AnyToolConfig, handler: ToolHandler<never>): void {
     if (this.#tools.has(name)) throw new Error(`The task tool ${name} is registered already.`);
-    if (this.#reservedNames.includes(name))
+    if (this.#parts.reservedNames.includes(name))
       throw new Error(
         `${name} is the name of a tool of longjobs; change one of them, or fallbackTools.prefix.`,
       );
     const tool = resolveTaskTool(name, config, handler);
     for (const register of this.#servers.all()) register(tool);
     this.#tools.set(name, tool);
+    void this.#recoverSoon();
   }
 
   attach<Server extends AttachableServer>(server: Server): Server {
-    const register = this.#attachTo(server);
+    const register = this.#parts.attachTo(server);
     for (const tool of this.#tools.values()) register(tool);
     this.#servers.add(server, register);
     return server;
   }
 
-  stats(): TaskLifecycle["stats"] {
+  recover(): Promise<number> {
+    return this.lifecycle.recover();
+  }
+
+  run(taskId: string): Promise<DetailedTask> {
+    return this.lifecycle.runTask(taskId);
+  }
+
+  stats(): LifecycleStats {
     return this.lifecycle.stats;
   }
 
-  close(options?: { readonly drainMs?: number; readonly graceMs?: number }): Promise<void> {
+  close(options?: CloseOptions): Promise<void> {
     return this.lifecycle.close(options);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** Once for all tools that are registered in one go. */
+  async #recoverSoon(): Promise<void> {
+    if (this.#recovering) return;
+    this.#recovering = true;
+    await Promise.resolve();
+    this.#recovering = false;
+    try {
+      await this.lifecycle.recover();
+    } catch (error) {
+      // Closed at once: then there is nothing to go on with here.
+      if (!isLongJobsError(error, "store_closed")) this.#parts.reportError(error);
+    }
   }
 }
 

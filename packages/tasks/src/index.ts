@@ -16,4 +16,5 @@ export type {
   ToolResult,
   ToolTask,
 } from "./tool-config.ts";
+export type { Executor } from "./tool-runner.ts";
 export { withTasks } from "./with-tasks.ts";

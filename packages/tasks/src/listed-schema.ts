@@ -29,10 +29,15 @@ export function toListedSchema(
   side: "input" | "output",
 ): ListedSchema | undefined {
   if (given === undefined) return undefined;
-  const schema = isStandardSchema(given) ? given : toObjectSchema(option, given);
+  const schema = toStandardSchema(option, given);
   const json: JsonObject = { type: "object", ...toJsonSchema(option, schema, side) };
   if (json["type"] !== "object") throw new TypeError(`${option} must be the schema of an object.`);
   return { schema, json };
+}
+
+/** The schema to check by. @throws TypeError for an object of something else than zod 4 schemas. */
+export function toStandardSchema(option: string, given: ToolSchema): StandardSchema {
+  return isStandardSchema(given) ? given : toObjectSchema(option, given);
 }
 
 /** Draft 7, which is what the SDK lists and what its clients check by. */

@@ -19,7 +19,13 @@ import type { AnswerValidator } from "./validate-input.ts";
 
 /** The call is ready to start, or the client is asked first. */
 export type PreparedCall =
-  | { readonly kind: "ready"; readonly arguments: unknown; readonly recorded: JsonValue }
+  | {
+      readonly kind: "ready";
+      readonly arguments: unknown;
+      readonly recorded: JsonValue;
+      /** True when `prepare` made what is recorded: no schema is applied to it again. */
+      readonly isFinal: boolean;
+    }
   /** `prepare` threw: the answer is a tool error, and no task is made. */
   | { readonly kind: "result"; readonly result: JsonObject }
   | { readonly kind: "input_required"; readonly inputRequests: Requests; readonly requestState: string };
@@ -59,7 +65,8 @@ export async function prepareCall(
   context: PrepareContext,
 ): Promise<PreparedCall> {
   const { prepare } = tool.config;
-  if (prepare === undefined) return { kind: "ready", arguments: args, recorded: call.rawArguments };
+  if (prepare === undefined)
+    return { kind: "ready", arguments: args, recorded: call.rawArguments, isFinal: false };
   const fingerprint = await fingerprintJson(call.rawArguments);
   const fresh: Round = {
     tool: tool.name,
@@ -92,12 +99,14 @@ export async function prepareCall(
 }
 
 function ready(changed: unknown, args: unknown, call: ToolCall): PreparedCall {
-  if (changed === undefined) return { kind: "ready", arguments: args, recorded: call.rawArguments };
+  if (changed === undefined)
+    return { kind: "ready", arguments: args, recorded: call.rawArguments, isFinal: false };
   try {
     return {
       kind: "ready",
       arguments: changed,
       recorded: normalizeJson(dropUndefined(changed), "arguments"),
+      isFinal: true,
     };
   } catch (error) {
     // Not `invalid_json`, which would blame the client.

@@ -179,8 +179,13 @@ class RecordsAsSdkStore implements SdkTaskStore {
       : this.#scopeOf(sessionId);
   }
 
-  #read(taskId: string, sessionId: string | undefined): Promise<DetailedTask> {
-    return this.#lifecycle.getTask(taskId, { scope: this.#scopeFor(taskId, sessionId) });
+  /** The SDK cannot run a tool again: a task that nobody holds any more ends as interrupted. */
+  async #read(taskId: string, sessionId: string | undefined): Promise<DetailedTask> {
+    const call = { scope: this.#scopeFor(taskId, sessionId) };
+    const task = await this.#lifecycle.getTask(taskId, call);
+    return isTerminal(task.status) || this.#made.has(taskId)
+      ? task
+      : this.#lifecycle.endIfOrphan(taskId, call);
   }
 
   #view(task: DetailedTask): Task2025 {

@@ -1,12 +1,11 @@
 import { TASKS_EXTENSION_ID } from "@longjobs/core";
-import type { JsonLimits, JsonObject, Outcome, TaskAttempt, TaskLifecycle, TaskView } from "@longjobs/core";
-import { createAsk } from "./ask.ts";
-import { checkToolResult } from "./check-result.ts";
+import type { JsonObject, Outcome, TaskAttempt, TaskLifecycle, TaskView } from "@longjobs/core";
 import { jsonRpcError, missingTasksExtension, rpcCode } from "./json-rpc-error.ts";
 import { prepareCall, type PrepareContext, type PreparedCall } from "./prepare-call.ts";
+import { runTool, type RunToolContext } from "./run-tool.ts";
 import type { ScopeResolver } from "./scope.ts";
 import type { TaskWish, ToolCall } from "./tool-call.ts";
-import type { TaskTool, ToolTask } from "./tool-config.ts";
+import type { TaskTool } from "./tool-config.ts";
 
 /** What a call is answered with. */
 export type Served =
@@ -15,11 +14,8 @@ export type Served =
   | Exclude<PreparedCall, { kind: "ready" }>;
 
 /** What serving calls needs. */
-export interface ServeContext extends PrepareContext {
-  readonly lifecycle: TaskLifecycle;
+export interface ServeContext extends PrepareContext, RunToolContext {
   readonly resolveScope: ScopeResolver;
-  /** Bounds of results. */
-  readonly limits: JsonLimits;
 }
 
 /**
@@ -42,7 +38,9 @@ export async function serveToolCall(
   const prepared = await prepareCall(tool, args, call, scope, context);
   if (prepared.kind !== "ready") return prepared;
   const attempt = beginTask(tool, prepared, call, scope, context.lifecycle);
-  const run = (): Promise<Outcome> => runTool(tool, prepared.arguments, call, scope, attempt, context);
+  const { meta } = call.request;
+  const run = (): Promise<Outcome> =>
+    runTool(tool, prepared.arguments, { attempt, scope, meta, outputSchema: call.outputSchema }, context);
   const abandon = (): void => context.lifecycle.abandonRequest(attempt);
   // Until something has been sent nobody could reach the work; afterwards closing a connection means nothing.
   call.signal.addEventListener("abort", abandon);
@@ -119,7 +117,12 @@ function beginTask(
   const retentionMs = wishedRetention(tool, call.taskWish);
   const client = call.declaresTasks ? call.client : { ...call.client, capabilities: askable(tool, call) };
   return lifecycle.begin({
-    work: { tool: tool.name, arguments: prepared.recorded, client },
+    work: {
+      tool: tool.name,
+      arguments: prepared.recorded,
+      ...(prepared.isFinal ? { prepared: true as const } : {}),
+      client,
+    },
     ...(scope === undefined ? {} : { scope }),
     ...(retentionMs === undefined ? {} : { retentionMs }),
     ...(pollIntervalMs === undefined ? {} : { pollIntervalMs }),
@@ -151,51 +154,6 @@ const fallbackCapabilities = { tools: { elicitation: { form: {}, url: {} } }, wa
 
 function sendProgress(call: ToolCall, attempt: TaskAttempt): (() => void) | undefined {
   return call.sendProgress === undefined ? undefined : attempt.onProgress(call.sendProgress);
-}
-
-function runTool(
-  tool: TaskTool,
-  args: unknown,
-  call: ToolCall,
-  scope: string | undefined,
-  attempt: TaskAttempt,
-  { lifecycle, limits }: ServeContext,
-): Promise<Outcome> {
-  const check = (result: unknown): Promise<JsonObject> =>
-    checkToolResult(tool.name, result, call.outputSchema, limits);
-  return lifecycle.run(attempt, async () => {
-    // The client may have gone while the task was being recorded.
-    attempt.signal.throwIfAborted();
-    const result = await tool.handler(args as never, toToolTask(attempt, call, scope, check));
-    return result === undefined && attempt.ended ? undefined : check(result);
-  });
-}
-
-/** The handle with what belongs to the call; a result the handler completes with is checked like a returned one. */
-function toToolTask(
-  attempt: TaskAttempt,
-  call: ToolCall,
-  scope: string | undefined,
-  check: (result: unknown) => Promise<JsonObject>,
-): ToolTask {
-  return {
-    taskId: attempt.taskId,
-    attempt: attempt.attempt,
-    get checkpoint() {
-      return attempt.checkpoint;
-    },
-    signal: attempt.signal,
-    scope,
-    meta: call.request.meta,
-    progress: (progress) => attempt.progress(progress),
-    requestInput: (requests) => attempt.requestInput(requests),
-    resumeInput: () => attempt.resumeInput(),
-    saveCheckpoint: (value) => attempt.saveCheckpoint(value),
-    complete: async (result) => attempt.complete(await check(result)),
-    fail: (error) => attempt.fail(error),
-    cancelled: (statusMessage) => attempt.cancelled(statusMessage),
-    ask: createAsk(attempt),
-  };
 }
 
 function untilPromoted(attempt: TaskAttempt): Promise<void> {

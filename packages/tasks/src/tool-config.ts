@@ -1,4 +1,11 @@
-import type { InputRequest, InputResponse, RequestContext, TaskHandle } from "@longjobs/core";
+import type {
+  InputRequest,
+  InputResponse,
+  RecoveryRules,
+  RequestContext,
+  RunLimits,
+  TaskHandle,
+} from "@longjobs/core";
 import type { Ask } from "./ask.ts";
 import type { SchemaOutput, ToolSchema } from "./standard-schema.ts";
 
@@ -15,7 +22,7 @@ export interface ToolResult {
 export interface ToolTask extends TaskHandle {
   /** Whose task it is; `undefined` where everyone shares. */
   readonly scope: string | undefined;
-  /** The `_meta` of the call. */
+  /** The `_meta` of the call; empty in an attempt that another process began, which has no call. */
   readonly meta: { readonly [key: string]: unknown };
   /**
    * Asks the person behind the client one question, and waits for the answer as long as it takes. Asked again after a
@@ -82,6 +89,24 @@ export interface TaskToolConfig<
    * the task before the handler starts. @default 500
    */
   readonly inlineBudgetMs?: number;
+  /**
+   * What becomes of a task whose process stopped before its handler had ended. `resume` runs the handler again, with the same
+   * arguments, its `checkpoint` and the answers that were given: for handlers that may begin twice. `fail` ends the task as
+   * interrupted. @default "fail": a handler may have had effects
+   */
+  readonly onInterrupted?: "fail" | "resume";
+  /** With `resume`: after how many crashes in the middle of a run a task is given up. A shutdown is no crash. @default 3 */
+  readonly maxAttempts?: number;
+  /**
+   * How long one run of the handler may work, in milliseconds; waiting for answers does not count. Then its signal is aborted,
+   * and its task fails with `deadline_exceeded`. `null` for no limit. @default null
+   */
+  readonly maxRunMs?: number | null;
+  /**
+   * How long a handler may go on after a cancel, in milliseconds, before its task becomes `cancelled` without it; `null`
+   * waits for the handler. @default null
+   */
+  readonly cancelGraceMs?: number | null;
   /** How long the finished task stays readable, in milliseconds; `null` for ever. @default the engine's */
   readonly retentionMs?: number | null;
   /** The polling interval suggested to clients, in milliseconds; `null` suggests none. @default the engine's */
@@ -104,11 +129,18 @@ export interface TaskTool {
   readonly taskSupport: "optional" | "required";
   readonly fallback: "tools" | "wait";
   readonly inlineBudgetMs: number;
+  readonly recovery: RecoveryRules;
+  readonly limits: RunLimits;
 }
 
 /** Work that hosts would cut off anyway is no inline work: the shortest host time-out in use is one second. */
 const defaultInlineBudgetMs = 500;
+/** Timers count in a signed 32-bit number of milliseconds. */
+const maxTimerMs = 2 ** 31 - 1;
 const maxInlineBudgetMs = 60_000;
+
+/** A crash may be the machine's fault once or twice; a third time in the middle of the same task is the task's. */
+const defaultMaxAttempts = 3;
 
 /** Checks a tool's configuration, once, when it is registered. @throws TypeError, RangeError */
 export function resolveTaskTool(name: string, config: AnyToolConfig, handler: ToolHandler<never>): TaskTool {
@@ -127,7 +159,27 @@ export function resolveTaskTool(name: string, config: AnyToolConfig, handler: To
     if (value !== undefined && value !== null)
       wholeMs(`${option} of ${name}`, value, 1, Number.MAX_SAFE_INTEGER);
   }
-  return { name, config, handler, taskSupport, fallback, inlineBudgetMs };
+  const {
+    onInterrupted = "fail",
+    maxAttempts = defaultMaxAttempts,
+    maxRunMs = null,
+    cancelGraceMs = null,
+  } = config;
+  oneOf(`onInterrupted of ${name}`, onInterrupted, ["fail", "resume"]);
+  if (!Number.isSafeInteger(maxAttempts) || maxAttempts < 1)
+    throw new RangeError(`maxAttempts of ${name} must be a whole number from 1.`);
+  if (maxRunMs !== null) wholeMs(`maxRunMs of ${name}`, maxRunMs, 1, maxTimerMs);
+  if (cancelGraceMs !== null) wholeMs(`cancelGraceMs of ${name}`, cancelGraceMs, 0, maxTimerMs);
+  return {
+    name,
+    config,
+    handler,
+    taskSupport,
+    fallback,
+    inlineBudgetMs,
+    recovery: { onInterrupted, maxAttempts },
+    limits: { maxRunMs, cancelGraceMs },
+  };
 }
 
 function oneOf(option: string, value: string, allowed: readonly string[]): void {

@@ -209,8 +209,8 @@ describe("P27: a handler that starts again gets the answers already given", () =
   /** A second life on the store of a first one that ended without a word. */
   async function takeOver(store: SpyStore, taskId: string) {
     const lifecycle = new TaskLifecycle({ store: store.inner, waitPollMs: 20 });
-    const attempt = (await lifecycle.acquire(taskId)) as TaskAttempt;
-    return { attempt, ask: createAsk(attempt), close: () => lifecycle.close({ graceMs: 0 }) };
+    const attempt = await lifecycle.acquire(taskId);
+    return { attempt, ask: createAsk(attempt), close: () => lifecycle.close({ shutdownGraceMs: 0 }) };
   }
 
   /** The one open question is answered through another server. */
@@ -231,7 +231,7 @@ describe("P27: a handler that starts again gets the answers already given", () =
     await client.call(respond, { taskId, response: "a" });
     await questionsOf(client, taskId, 1);
     const before = await keysOf(store, taskId);
-    await tasks.close({ graceMs: 0 });
+    await tasks.close({ shutdownGraceMs: 0 });
     const life = await takeOver(store, taskId);
     expect(await life.ask({ prompt: "First?" })).toBe("a");
     const second = life.ask({ prompt: "Second?" });
@@ -254,7 +254,7 @@ describe("P27: a handler that starts again gets the answers already given", () =
       await questionsOf(client, taskId, 1);
       if (response !== "3rd") await client.call(respond, { taskId, response });
     }
-    await tasks.close({ graceMs: 0 });
+    await tasks.close({ shutdownGraceMs: 0 });
     const life = await takeOver(store, taskId);
     expect(life.attempt.checkpoint).toBe("two answered");
     const third = life.ask({ prompt: "Next?" });
@@ -277,7 +277,7 @@ describe("P27: a handler that starts again gets the answers already given", () =
       await client.call(respond, { taskId, response });
     }
     await questionsOf(client, taskId, 1);
-    await tasks.close({ graceMs: 0 });
+    await tasks.close({ shutdownGraceMs: 0 });
     const life = await takeOver(store, taskId);
     expect([await life.ask({ prompt: "Next?" }), await life.ask({ prompt: "Next?" })]).toEqual([
       "1st",

@@ -232,5 +232,12 @@ test("a user's own Tasks object can be disposed of, and closing twice is harmles
   const tasks = createTasks({ store: new MemoryTaskStore() });
   await tasks.close();
   await tasks[Symbol.asyncDispose]();
-  expect(tasks.stats()).toEqual({ attempts: 0, queuedWrites: 0, watchedTasks: 0 });
+  expect(tasks.stats()).toEqual({
+    attempts: 0,
+    handlers: 0,
+    queuedRuns: 0,
+    lateOutcomes: 0,
+    queuedWrites: 0,
+    watchedTasks: 0,
+  });
 });

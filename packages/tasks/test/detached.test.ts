@@ -181,7 +181,7 @@ describe("P12: what does end the work has a reason that can be told apart", () =
     const tool = gatedTool(started.tasks, "work", { inlineBudgetMs: 60_000 });
     const call = new HttpDoor(started.tasks).send("tools/call", { name: "work" });
     const run = await runOf(tool);
-    await started.tasks.close({ graceMs: 1_000 });
+    await started.tasks.close({ shutdownGraceMs: 1_000 });
     expect(run.signal.reason).toMatchObject({ code: "shutdown" });
     const { message } = await call;
     expect(message.error).toMatchObject({ code: -32_603, data: { code: "shutdown", retryable: true } });

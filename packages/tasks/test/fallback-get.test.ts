@@ -304,7 +304,7 @@ describe("P69: one call waits for what a model can act on", () => {
     const taskId = await start(client, "work");
     const waiting = client.call(get, { taskId, waitSeconds: 25 });
     await untilWaiting(store);
-    await tasks.close({ graceMs: 1_000 });
+    await tasks.close({ shutdownGraceMs: 1_000 });
     const result = await waiting;
     expect(result.isError).toBe(true);
     expect(result.structuredContent?.["error"]).toMatchObject({ recoveryHint: expect.any(String) });

@@ -158,7 +158,7 @@ describe("what went wrong is said as data that a model can repair", () => {
       const first = startTasks();
       gatedTool(first.tasks, "work");
       const taskId = await start(await open(first.tasks), "work");
-      await first.tasks.close({ graceMs: 0 });
+      await first.tasks.close({ shutdownGraceMs: 0 });
       const second = startTasks({ store: first.store.inner });
       gatedTool(second.tasks, "work");
       const result = await (await open(second.tasks)).call(get, { taskId, waitSeconds: 25 });
@@ -305,7 +305,7 @@ describe("durable_task_cancel", () => {
     const client = await openEntry(first.tasks);
     const taskId = await start(client, "greet");
     await until(client, taskId, "input_required");
-    await first.tasks.close({ graceMs: 0 });
+    await first.tasks.close({ shutdownGraceMs: 0 });
     const second = startTasks({ store: first.store.inner });
     greeter(second.tasks);
     const reply = await (await openEntry(second.tasks)).call(cancel, { taskId });

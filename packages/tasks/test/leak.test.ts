@@ -19,7 +19,14 @@ test(
     const [early, late] = remains as [Remains, Remains];
     expect(late.requests).toBeGreaterThanOrEqual(10_000);
     expect(late).toMatchObject({ records: 0, watches: 0 });
-    expect(late.stats).toEqual({ attempts: 0, queuedWrites: 0, watchedTasks: 0 });
+    expect(late.stats).toEqual({
+      attempts: 0,
+      handlers: 0,
+      queuedRuns: 0,
+      lateOutcomes: 0,
+      queuedWrites: 0,
+      watchedTasks: 0,
+    });
     expect(late.servers, "servers that are still held").toBeLessThan(20);
     // 8,000 requests later: what grows by as little as 250 bytes a request is over this bound.
     expect(late.heapBytes - early.heapBytes).toBeLessThan(2_000_000);

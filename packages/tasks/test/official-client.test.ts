@@ -134,7 +134,10 @@ test(
 
     const answered = await (await later.resumeTask(third)).settle();
     expect(asked, "the question of the dead process was asked and answered").toEqual(["Who?", "Who?"]);
-    expect(answered.outcome).toMatchObject({ status: "failed", error: { data: { reason: "interrupted" } } });
+    expect(resultFromTaskOutcome(answered.outcome), "and its handler has gone on").toMatchObject({
+      content: [{ type: "text", text: "Bye, Ada!" }],
+      structuredContent: { greeted: "Ada" },
+    });
 
     await expect(later.resumeTask({ ...first, taskId: "unknown" as never })).rejects.toMatchObject({
       code: -32_602,

@@ -25,6 +25,7 @@ test("the public surface is this, and nothing else", async () => {
   ).toEqual([
     "Ask",
     "AttachableServer",
+    "Executor",
     "FallbackOptions",
     "PrepareRequest",
     "Prepared",

@@ -21,7 +21,7 @@ beforeEach(() => {
 
 afterEach(async () => {
   await server.close();
-  await server.tasks.close({ graceMs: 0 });
+  await server.tasks.close({ shutdownGraceMs: 0 });
 });
 
 function post(era: Era, method: string, params: object, token: string | undefined): Promise<Response> {

@@ -26,10 +26,10 @@ afterEach(async () => {
   vi.useRealTimers();
   const engines = started;
   started = [];
-  for (const { lifecycle } of engines) await lifecycle.close({ graceMs: 0 });
+  for (const { lifecycle } of engines) await lifecycle.close({ shutdownGraceMs: 0 });
   for (const { errors, lifecycle } of engines) {
     await vi.waitFor(() =>
-      expect(lifecycle.stats).toEqual({ attempts: 0, queuedWrites: 0, watchedTasks: 0 }),
+      expect(lifecycle.stats).toMatchObject({ attempts: 0, queuedWrites: 0, watchedTasks: 0 }),
     );
     expect(errors, "reported in the background, and not expected").toEqual([]);
   }

@@ -10,12 +10,13 @@ export interface Orphan {
 /** Creates a task, lets `prepare` work on it, and closes its engine in the middle of the work. */
 export async function orphanTask(
   prepare: (task: TaskHandle, store: MemoryTaskStore) => Promise<void> | void = () => undefined,
+  clock: { readonly now?: () => number } = {},
 ): Promise<Orphan> {
-  const store = new MemoryTaskStore();
-  const { lifecycle } = startEngine({ store });
+  const store = new MemoryTaskStore(clock);
+  const { lifecycle } = startEngine({ store, ...clock });
   const { taskId } = await lifecycle.createTask({ work: { tool: "resize", arguments: { file: "a" } } });
   await prepare(lifecycle.handle(taskId), store);
-  await lifecycle.close({ graceMs: 0 });
+  await lifecycle.close({ shutdownGraceMs: 0 });
   return { store, taskId };
 }
 

@@ -48,9 +48,11 @@ afterEach(async () => {
   vi.useRealTimers();
   const all = started;
   started = [];
-  for (const { tasks } of all) await tasks.close({ graceMs: 0 });
+  for (const { tasks } of all) await tasks.close({ shutdownGraceMs: 0 });
   for (const { tasks, errors } of all) {
-    await vi.waitFor(() => expect(tasks.stats()).toEqual({ attempts: 0, queuedWrites: 0, watchedTasks: 0 }));
+    await vi.waitFor(() =>
+      expect(tasks.stats()).toMatchObject({ attempts: 0, queuedWrites: 0, watchedTasks: 0 }),
+    );
     expect(errors, "reported in the background, and not expected").toEqual([]);
   }
 });

@@ -151,7 +151,7 @@ test("after a restart a finished task is still there, and one that was working e
   const failed = await taskStore.createTask({}, 2, request);
   await taskStore.storeTaskResult(failed.taskId, "failed", { content: [] });
   const lost = await taskStore.createTask({}, 3, request);
-  await before.tasks.close({ graceMs: 0 });
+  await before.tasks.close({ shutdownGraceMs: 0 });
   const { taskStore: after } = asSdkTaskStore(startTasks({ store }).tasks);
   expect(await after.getTask(done.taskId)).toMatchObject({ status: "completed" });
   expect(await after.getTaskResult(done.taskId)).toEqual({ content: [] });

@@ -17,7 +17,11 @@ tasks.lifecycle.onTaskChanged(({ taskId, status }) => process.send?.({ taskId, s
 
 tasks.taskTool(
   "greet",
-  { inputSchema: z.object({ greeting: z.string() }), outputSchema: z.object({ greeted: z.string() }) },
+  {
+    inputSchema: z.object({ greeting: z.string() }),
+    outputSchema: z.object({ greeted: z.string() }),
+    onInterrupted: "resume",
+  },
   async ({ greeting }, task) => {
     const requestedSchema = {
       type: "object",

@@ -1,0 +1,58 @@
+import type { Heartbeat } from "./heartbeat.ts";
+import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
+import type { Recovery } from "./recovery.ts";
+import { repeat } from "./timers.ts";
+
+/** What an engine does by itself: it renews its leases, goes on with tasks whose process is gone, and sweeps expired ones. */
+export class Housekeeping {
+  readonly #options: ResolvedLifecycleOptions;
+  readonly #heartbeat: Heartbeat;
+  readonly #recovery: Recovery;
+  readonly #stops: (() => void)[] = [];
+
+  constructor(options: ResolvedLifecycleOptions, heartbeat: Heartbeat, recovery: Recovery) {
+    this.#options = options;
+    this.#heartbeat = heartbeat;
+    this.#recovery = recovery;
+  }
+
+  /** Starts the timers, with the first use of the engine: a constructor starts none. Idempotent. */
+  start(): void {
+    if (this.#stops.length > 0) return;
+    const { leaseMs, sweepIntervalMs, store } = this.#options;
+    this.#every(Math.ceil(leaseMs / 3), () => this.recover());
+    if (sweepIntervalMs !== null) this.#every(sweepIntervalMs, () => store.sweep());
+  }
+
+  stop(): void {
+    for (const stop of this.#stops) stop();
+    this.#heartbeat.stop();
+  }
+
+  /**
+   * Renews first: what this instance still holds is never taken for dead. For one lease after a failure of the store nothing
+   * is claimed, because whoever is behind such a store may be slow, not dead.
+   */
+  async recover(): Promise<number> {
+    await this.#heartbeat.beat();
+    if (this.#heartbeat.storeIsDoubtful) return 0;
+    try {
+      return await this.#recovery.recover();
+    } catch (error) {
+      this.#heartbeat.noteFailure();
+      throw error;
+    }
+  }
+
+  /** A store that throws instead of rejecting must not end the process from within a timer. */
+  #every(intervalMs: number, work: () => Promise<unknown>): void {
+    const run = async (): Promise<void> => {
+      try {
+        await work();
+      } catch (error) {
+        this.#options.reportError(error);
+      }
+    };
+    this.#stops.push(repeat(() => void run(), intervalMs));
+  }
+}
