@@ -27,7 +27,6 @@ describe("CASES part 2, engine, ambiguous write: a create with a key", () => {
   test("that was committed, and whose reply was lost, is this call's own", async () => {
     const { lifecycle } = startFaulty({ after: (call) => (isCreate(call) ? connectionLost() : undefined) });
     const attempt = await createNew(lifecycle);
-    await lifecycle.endIfOrphan(taskId);
     expect((await findAgain(lifecycle)).task).toMatchObject({ taskId: attempt.taskId, status: "working" });
     await attempt.complete({});
   });
@@ -170,6 +169,7 @@ describe("a task of a key", () => {
     const { taskId } = await createNew(dead.lifecycle);
     await dead.lifecycle.close({ shutdownGraceMs: 0 });
     const { lifecycle } = startEngine({ store, idempotencySecret });
+    await lifecycle.endIfOrphan(taskId);
     expect((await findAgain(lifecycle)).task).toMatchObject({
       taskId,
       status: "failed",
