@@ -237,7 +237,8 @@ export class Attempt implements TaskAttempt {
 
   /** The lease was renewed by a call that was sent then. */
   renewed(sentAt: Instant): void {
-    this.#leasedSince = sentAt;
+    // An answer that was long under way says less than the one to a later call.
+    if (sentAt.monotonicMs > this.#leasedSince.monotonicMs) this.#leasedSince = sentAt;
   }
 
   /** The store says that the lease is another's, or that there is no task any more: the record says which. */

@@ -1,12 +1,13 @@
 import { isRefusal, type Attempt } from "./attempt.ts";
 import type { HeldAttempts } from "./held-attempts.ts";
 import { instant, leftMs, type Instant } from "./lease-clock.ts";
+import { lifecycleErrors } from "./lifecycle-errors.ts";
 import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import { extendedTtlMs } from "./task-retention.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { canLease, canWatch, type LeasingTaskStore, type TaskPatch } from "./task-store.ts";
 import type { TaskWriter } from "./task-writer.ts";
-import { later } from "./timers.ts";
+import { later, within } from "./timers.ts";
 
 /**
  * A store that watches is looked at all the same, every so many beats: a hint that was lost costs two leases at most. Reading
@@ -23,10 +24,13 @@ export class Heartbeat {
   readonly #options: ResolvedLifecycleOptions;
   readonly #writer: TaskWriter;
   readonly #attempts: HeldAttempts;
+  /** Attempts with calls of their own under way: one that hangs costs the others nothing. */
+  readonly #tended = new Set<Attempt>();
   #cancelLapse: () => void = () => undefined;
   #beats = 0;
   #renewing: Promise<void> | undefined;
   #failedAt: Instant | undefined;
+  #stopped = false;
 
   constructor(options: ResolvedLifecycleOptions, writer: TaskWriter, attempts: HeldAttempts) {
     this.#options = options;
@@ -40,6 +44,7 @@ export class Heartbeat {
   }
 
   stop(): void {
+    this.#stopped = true;
     this.#cancelLapse();
   }
 
@@ -48,52 +53,78 @@ export class Heartbeat {
     this.#failedAt = instant(this.#options);
   }
 
-  /** One beat: gives up what has lapsed, renews the rest, and keeps running tasks from expiring. Never rejects. */
+  /**
+   * One beat: gives up what has lapsed, renews the rest, and keeps running tasks from expiring. Resolves when the renewal is
+   * over, before the next beat is due. Never rejects.
+   */
   async beat(): Promise<void> {
     this.#giveUpLapsed();
-    // A renewal that hangs is waited for by nobody: the lapse of its leases goes on.
-    if (this.#renewing !== undefined) return;
-    this.#renewing = this.#renewAll();
-    try {
-      await this.#renewing;
-    } finally {
+    this.#renewing ??= this.#renewAll().finally(() => {
       this.#renewing = undefined;
-    }
+    });
+    await this.#renewing;
     this.#giveUpLapsed();
   }
 
   async #renewAll(): Promise<void> {
     const { store } = this.#options;
-    const held = this.#attempts.leased();
     this.#beats += 1;
-    if (canLease(store)) await this.#renewTogether(store, held);
-    else await Promise.all(held.map((attempt) => this.#renewByWrite(attempt)));
     const looks = canLease(store) && (!canWatch(store) || this.#beats % beatsPerLook === 0);
-    await Promise.all(held.map((attempt) => this.#tend(attempt, looks)));
+    if (canLease(store)) await this.#renewTogether(store, this.#attempts.leased());
+    for (const attempt of this.#attempts.recorded())
+      if (!this.#tended.has(attempt)) void this.#tend(attempt, looks || attempt.lapsed);
   }
 
   async #renewTogether(store: LeasingTaskStore, held: readonly Attempt[]): Promise<void> {
     if (held.length === 0) return;
+    let answered = false;
+    const renewal = this.#renew(store, held).then(() => {
+      answered = true;
+    });
+    // Less than the time between two beats: the next one tries again, whatever became of this call.
+    await within(renewal, this.#options.leaseMs / 4);
+    if (answered) return;
+    this.noteFailure();
+    this.#options.reportError(lifecycleErrors.renewalHangs(held.length));
+  }
+
+  async #renew(store: LeasingTaskStore, held: readonly Attempt[]): Promise<void> {
     const sentAt = instant(this.#options);
     try {
       const leases = held.map(({ taskId, token }) => ({ taskId, token }));
       const lost = new Set(await store.renew(leases, this.#options.leaseMs));
-      for (const attempt of held) if (!lost.has(attempt.taskId)) attempt.renewed(sentAt);
-      await Promise.all(held.filter(({ taskId }) => lost.has(taskId)).map((attempt) => attempt.lose()));
+      for (const attempt of held) {
+        if (lost.has(attempt.taskId)) void attempt.lose();
+        else attempt.renewed(sentAt);
+      }
     } catch (error) {
       this.noteFailure();
       this.#options.reportError(error);
     }
   }
 
-  /** Without `renew` the heartbeat is an ordinary write: it changes the version, which is the sign of life. */
+  /** What one task alone needs: without `renew` its heartbeat, a look where no hint can be relied on, and time to live. */
+  async #tend(attempt: Attempt, looks: boolean): Promise<void> {
+    this.#tended.add(attempt);
+    try {
+      if (!canLease(this.#options.store)) await this.#renewByWrite(attempt);
+      if (looks && !attempt.ended) await attempt.look();
+      if (!attempt.ended) await this.#extendTtl(attempt);
+    } finally {
+      this.#tended.delete(attempt);
+    }
+  }
+
+  /** The heartbeat as an ordinary write: it changes the version, which is the sign of life. */
   async #renewByWrite(attempt: Attempt): Promise<void> {
+    if (attempt.lapsed) return;
     const sentAt = instant(this.#options);
     try {
-      await this.#writer.write(attempt.taskId, ({ lease }) =>
+      const record = await this.#writer.write(attempt.taskId, ({ lease }) =>
         lease?.token === attempt.token ? { lease } : undefined,
       );
-      if (!attempt.ended) attempt.renewed(sentAt);
+      attempt.observe(record);
+      attempt.renewed(sentAt);
     } catch (error) {
       if (isRefusal(error)) return attempt.look();
       this.noteFailure();
@@ -102,10 +133,8 @@ export class Heartbeat {
   }
 
   /** The time to live of a running task moves on; the record that was seen last says when. */
-  async #tend(attempt: Attempt, looks: boolean): Promise<void> {
-    if (attempt.ended) return;
-    if (looks) await attempt.look();
-    if (attempt.ended || this.#extension(attempt.lastSeen, attempt) === undefined) return;
+  async #extendTtl(attempt: Attempt): Promise<void> {
+    if (this.#extension(attempt.lastSeen, attempt) === undefined) return;
     try {
       await this.#writer.write(attempt.taskId, (found) => this.#extension(found, attempt));
     } catch (error) {
@@ -129,6 +158,7 @@ export class Heartbeat {
       else nextMs = Math.min(nextMs, remainingMs);
     }
     this.#cancelLapse();
-    if (nextMs < Infinity) this.#cancelLapse = later(() => this.#giveUpLapsed(), Math.ceil(nextMs));
+    if (nextMs < Infinity && !this.#stopped)
+      this.#cancelLapse = later(() => this.#giveUpLapsed(), Math.ceil(nextMs));
   }
 }

@@ -17,9 +17,14 @@ export class HeldAttempts {
     return [...this.#attempts.values()];
   }
 
-  /** Those whose lease is in the store and may be relied on. */
+  /** Those whose task is in the store. */
+  recorded(): Attempt[] {
+    return this.all().filter((attempt) => attempt.recorded && !attempt.ended);
+  }
+
+  /** Those whose lease may be relied on. */
   leased(): Attempt[] {
-    return this.all().filter((attempt) => attempt.recorded && !attempt.ended && !attempt.lapsed);
+    return this.recorded().filter((attempt) => !attempt.lapsed);
   }
 
   /** True when the lease in this record is one that this engine keeps alive. */

@@ -45,6 +45,13 @@ export const lifecycleErrors = {
       `The handler of task ${taskId} went on after its run deadline; what it came to (${status}) was dropped. Let it listen to task.signal.`,
     ),
 
+  renewalHangs: (leases: number): LongJobsError =>
+    new LongJobsError(
+      "store_unavailable",
+      `The store has not answered the renewal of ${leases} leases; work whose lease lapses meanwhile is stopped.`,
+      { retryable: true },
+    ),
+
   shutdown: (taskId: string): LongJobsError =>
     new LongJobsError("shutdown", `This instance is shutting down; stop working on task ${taskId}.`, {
       retryable: true,

@@ -6,7 +6,7 @@ import type { Outcome } from "./outcome.ts";
 import { runHandler, type Run, type TaskHandler } from "./run-handler.ts";
 import { RunSlots } from "./run-slots.ts";
 import type { ResolvedRunLimits } from "./run-limits.ts";
-import { later } from "./timers.ts";
+import { within } from "./timers.ts";
 
 /**
  * The handlers that run in this process. A handler never runs beside an earlier one of its task: that one may have lost its
@@ -113,14 +113,4 @@ export class Runs {
 
 function inTime(run: Promise<Run>): Run {
   return { outcome: run.then(({ outcome }) => outcome), settled: run.then(({ settled }) => settled) };
-}
-
-/** Resolves with the work, or when the time is up. */
-export async function within(work: Promise<unknown>, timeoutMs: number): Promise<void> {
-  let cancelTimer = (): void => undefined;
-  const timeUp = new Promise<void>((resolve) => {
-    cancelTimer = later(resolve, timeoutMs);
-  });
-  await Promise.race([work, timeUp]);
-  cancelTimer();
 }

@@ -20,7 +20,7 @@ import { instant } from "./lease-clock.ts";
 import type { Outcome } from "./outcome.ts";
 import { parseResponses } from "./parse-responses.ts";
 import { Recovery } from "./recovery.ts";
-import { Runs, within } from "./runs.ts";
+import { Runs } from "./runs.ts";
 import { type TaskHandler } from "./run-handler.ts";
 import { reactionMs, resolveRunLimits, type RunLimits } from "./run-limits.ts";
 import { storeErrors } from "./store-errors.ts";
@@ -33,6 +33,7 @@ import { dispatchOwner } from "./task-runner.ts";
 import { canLease, type TaskPatch } from "./task-store.ts";
 import { toDetailedTask, toTaskView, type DetailedTask, type TaskView } from "./task-view.ts";
 import { TaskWriter } from "./task-writer.ts";
+import { within } from "./timers.ts";
 import { terminalPatch } from "./terminal-patch.ts";
 import { waitForChange, type WaitOptions } from "./wait-for-change.ts";
 
