@@ -30,6 +30,8 @@ export interface AttemptContext {
   readonly options: ResolvedLifecycleOptions;
   readonly writer: TaskWriter;
   readonly changes: TaskChanges;
+  /** Called once, when the attempt's lease is in the store. */
+  readonly onLeased: (attempt: Attempt) => void;
   /** Called once, when the attempt can write no more. */
   readonly onEnded: (attempt: Attempt) => void;
 }
@@ -260,11 +262,19 @@ export class Attempt implements TaskAttempt {
 
   /** Gives the lease back, so that another may take the task at once, and writes no more. Nothing else is written. */
   async release(): Promise<void> {
-    const released = this.#recorded && !this.#ended;
+    const released = this.accepted && !this.#ended;
     this.#finish();
     if (!released) return;
+    await this.#promoting;
     await this.#context.writer.write(this.taskId, (record) =>
       record.lease?.token === this.token ? { lease: undefined, released: true } : undefined,
+    );
+  }
+
+  /** Writes how long the lease lasts from now on, for stores where the record says it to whoever waits for it. */
+  async shorten(durationMs: number): Promise<void> {
+    await this.#context.writer.write(this.taskId, ({ lease }) =>
+      lease?.token === this.token ? { lease: { ...lease, durationMs } } : undefined,
     );
   }
 
@@ -328,6 +338,7 @@ export class Attempt implements TaskAttempt {
     }
     this.#recorded = true;
     this.#listen();
+    if (!this.#ended) this.#context.onLeased(this);
     return record;
   }
 

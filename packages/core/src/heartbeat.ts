@@ -43,14 +43,22 @@ export class Heartbeat {
     return this.#failedAt !== undefined && leftMs(this.#failedAt, this.#options.leaseMs, this.#options) > 0;
   }
 
-  stop(): void {
+  /** Ends the timer; resolves when no renewal is under way. */
+  async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelLapse();
+    await this.#renewing;
   }
 
   /** Says that the store has failed, so that nobody's lease is taken for dead too soon. */
   noteFailure(): void {
     this.#failedAt = instant(this.#options);
+  }
+
+  /** A lease that took long to get may lapse before the next beat. */
+  watch(attempt: Attempt): void {
+    const { leaseMs } = this.#options;
+    if (leftMs(attempt.leasedSince, leaseMs, this.#options) <= leaseMs / 3) this.#giveUpLapsed();
   }
 
   /**
@@ -77,13 +85,8 @@ export class Heartbeat {
 
   async #renewTogether(store: LeasingTaskStore, held: readonly Attempt[]): Promise<void> {
     if (held.length === 0) return;
-    let answered = false;
-    const renewal = this.#renew(store, held).then(() => {
-      answered = true;
-    });
     // Less than the time between two beats: the next one tries again, whatever became of this call.
-    await within(renewal, this.#options.leaseMs / 4);
-    if (answered) return;
+    if (await within(this.#renew(store, held), this.#options.leaseMs / 4)) return;
     this.noteFailure();
     this.#options.reportError(lifecycleErrors.renewalHangs(held.length));
   }

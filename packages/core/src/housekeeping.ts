@@ -9,6 +9,7 @@ export class Housekeeping {
   readonly #heartbeat: Heartbeat;
   readonly #recovery: Recovery;
   readonly #stops: (() => void)[] = [];
+  #recovering: Promise<number> | undefined;
 
   constructor(options: ResolvedLifecycleOptions, heartbeat: Heartbeat, recovery: Recovery) {
     this.#options = options;
@@ -20,20 +21,28 @@ export class Housekeeping {
   start(): void {
     if (this.#stops.length > 0) return;
     const { leaseMs, sweepIntervalMs, store } = this.#options;
-    this.#every(Math.ceil(leaseMs / 3), () => this.recover());
+    this.#every(Math.ceil(leaseMs / 3), () => this.#beat());
     if (sweepIntervalMs !== null) this.#every(sweepIntervalMs, () => store.sweep());
   }
 
-  stop(): void {
+  /** Ends the timers; resolves when no renewal is under way, and nothing that was claimed is left to be gone on with. */
+  async stop(): Promise<void> {
     for (const stop of this.#stops) stop();
-    this.#heartbeat.stop();
+    await Promise.all([this.#heartbeat.stop(), this.#recovering?.catch(ignore)]);
   }
 
   /**
    * Renews first: what this instance still holds is never taken for dead. For one lease after a failure of the store nothing
-   * is claimed, because whoever is behind such a store may be slow, not dead.
+   * is claimed, because whoever is behind such a store may be slow, not dead. Calls at the same time are one.
    */
-  async recover(): Promise<number> {
+  recover(): Promise<number> {
+    this.#recovering ??= this.#recoverNow().finally(() => {
+      this.#recovering = undefined;
+    });
+    return this.#recovering;
+  }
+
+  async #recoverNow(): Promise<number> {
     await this.#heartbeat.beat();
     if (this.#heartbeat.storeIsDoubtful) return 0;
     try {
@@ -42,6 +51,11 @@ export class Housekeeping {
       this.#heartbeat.noteFailure();
       throw error;
     }
+  }
+
+  /** A recovery that is under way must not hold up the next renewal. */
+  #beat(): Promise<unknown> {
+    return this.#recovering === undefined ? this.recover() : this.#heartbeat.beat();
   }
 
   /** A store that throws instead of rejecting must not end the process from within a timer. */
@@ -56,3 +70,6 @@ export class Housekeeping {
     this.#stops.push(repeat(() => void run(), intervalMs));
   }
 }
+
+/** Whoever asked for the recovery hears of its failure. */
+function ignore(): void {}

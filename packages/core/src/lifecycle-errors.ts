@@ -52,6 +52,13 @@ export const lifecycleErrors = {
       { retryable: true },
     ),
 
+  letGoHangs: (): LongJobsError =>
+    new LongJobsError(
+      "store_unavailable",
+      "The store has not answered while this instance closed: leases may not have been given back, and lapse by themselves.",
+      { retryable: true },
+    ),
+
   shutdown: (taskId: string): LongJobsError =>
     new LongJobsError("shutdown", `This instance is shutting down; stop working on task ${taskId}.`, {
       retryable: true,

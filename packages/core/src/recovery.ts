@@ -1,4 +1,5 @@
-import { isRefusal } from "./attempt.ts";
+import { isRefusal, type Attempt } from "./attempt.ts";
+import { lifecycleErrors } from "./lifecycle-errors.ts";
 import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import type { Outcome } from "./outcome.ts";
 import { interruptedError, maxAttemptsError, orphanPatch } from "./orphan.ts";
@@ -29,18 +30,24 @@ export interface RecoveryContext {
  */
 export class Recovery {
   readonly #context: RecoveryContext;
-  #running: Promise<number> | undefined;
 
   constructor(context: RecoveryContext) {
     this.#context = context;
   }
 
-  /** Takes over what nobody holds, and resolves to how many tasks that were. Calls at the same time are one. */
-  recover(): Promise<number> {
-    this.#running ??= this.#recover().finally(() => {
-      this.#running = undefined;
+  /** Takes over what nobody holds, and resolves to how many tasks that were. */
+  async recover(): Promise<number> {
+    const { runner } = this.#context.options;
+    if (runner === undefined) return 0;
+    const elsewhere = runner.dispatch !== undefined;
+    // With no tool either: a cancelled task is ended by anyone, and needs no place to run.
+    const ended = await this.#claimAll(toolsWith(runner, "fail"), () => claimBatch);
+    const resume = toolsWith(runner, "resume");
+    const resumed = await this.#claimAll(resume, () => {
+      if (resume.length === 0) return 0;
+      return elsewhere ? claimBatch : Math.min(claimBatch, this.#context.freeSlots());
     });
-    return this.#running;
+    return ended + resumed;
   }
 
   /**
@@ -51,8 +58,10 @@ export class Recovery {
     const { runner } = this.#context.options;
     try {
       if (await this.#endIfItMust(taken)) return;
-      if (runner?.dispatch !== undefined) await this.#dispatch(taken, runner);
-      else void runner?.start(await this.#context.takeOver.begin(taken), taken.record);
+      if (runner === undefined) return;
+      if (runner.dispatch !== undefined) return await this.#dispatch(taken, runner);
+      const attempt = await this.#context.takeOver.begin(taken);
+      if (attempt !== undefined) void this.#run(attempt, taken.record, runner);
     } catch (error) {
       if (!isRefusal(error)) throw error;
     }
@@ -61,7 +70,9 @@ export class Recovery {
   /** Runs a task that this engine has taken, here and to its end, unless it must not run again. */
   async runHere(taken: TakenTask, runner: TaskRunner): Promise<Outcome | undefined> {
     if (await this.#endIfItMust(taken)) return undefined;
-    return runner.start(await this.#context.takeOver.begin(taken), taken.record);
+    const attempt = await this.#context.takeOver.begin(taken);
+    if (attempt !== undefined) return this.#run(attempt, taken.record, runner);
+    return { status: "abandoned", reason: lifecycleErrors.shutdown(taken.record.taskId) };
   }
 
   /** Ends a task that this engine has taken: as cancelled if that was wished, else with the error. */
@@ -70,8 +81,19 @@ export class Recovery {
     return writer.write(record.taskId, (found) =>
       isTerminal(found.status) || found.lease?.token !== token
         ? undefined
-        : orphanPatch(found, { token, nowMs: options.now(), error }),
+        : { ...orphanPatch(found, { token, nowMs: options.now(), error }), crashes: crashesOf(found) },
     );
+  }
+
+  /** A runner that cannot run a task after all gives it back: a lease that is kept alive for nobody would never end. */
+  async #run(attempt: Attempt, record: TaskRecord, runner: TaskRunner): Promise<Outcome> {
+    try {
+      return await runner.start(attempt, record);
+    } catch (error) {
+      if (!isRefusal(error)) this.#context.options.reportError(error);
+      await attempt.release().catch(this.#context.options.reportError);
+      return { status: "abandoned", reason: error };
+    }
   }
 
   async #endIfItMust(taken: TakenTask): Promise<boolean> {
@@ -95,20 +117,9 @@ export class Recovery {
     await runner.dispatch?.({ taskId: held.taskId, tool: held.work?.tool ?? "", attempt: held.attempt + 1 });
   }
 
-  async #recover(): Promise<number> {
-    const { runner } = this.#context.options;
-    if (runner === undefined) return 0;
-    const elsewhere = runner.dispatch !== undefined;
-    const ended = await this.#claimAll(toolsWith(runner, "fail"), () => claimBatch);
-    const resumed = await this.#claimAll(toolsWith(runner, "resume"), () =>
-      elsewhere ? claimBatch : Math.min(claimBatch, this.#context.freeSlots()),
-    );
-    return ended + resumed;
-  }
-
   async #claimAll(tools: readonly string[], limitNow: () => number): Promise<number> {
     let taken = 0;
-    for (let round = 0; round < maxRounds && tools.length > 0; round += 1) {
+    for (let round = 0; round < maxRounds; round += 1) {
       const limit = limitNow();
       if (limit < 1 || this.#context.isClosing()) break;
       const claimed = await this.#context.takeOver.claim({ limit, tools });

@@ -16,6 +16,11 @@ export type TaskHandler = (task: TaskAttempt) => Promise<JsonObject | void> | Js
 const firstRetryMs = 250;
 const maxRetryMs = 30_000;
 
+/** Others wait one lease after a failure before they take what has lapsed: what is finished is written before. */
+function retryLimit({ leaseMs }: ResolvedLifecycleOptions): number {
+  return Math.min(maxRetryMs, Math.ceil(leaseMs / 3));
+}
+
 /** What a run is part of. */
 export interface RunContext {
   readonly options: ResolvedLifecycleOptions;
@@ -102,7 +107,7 @@ async function writeOutcome(
   closing: AbortSignal,
 ): Promise<Outcome> {
   let outcome = first;
-  for (let delayMs = firstRetryMs; ; delayMs = Math.min(delayMs * 2, maxRetryMs)) {
+  for (let delayMs = firstRetryMs; ; delayMs = Math.min(delayMs * 2, retryLimit(options))) {
     try {
       await attempt.end(outcome);
       return outcome;

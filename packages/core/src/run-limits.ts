@@ -56,14 +56,21 @@ export function watchRun(
     for (const each of stops) each();
     stops.clear();
   };
-  if (maxRunMs !== null) stops.add(watchDeadline(attempt, maxRunMs, options));
   const forced = new Promise<Outcome>((resolve) => {
-    const onAbort = (): void => {
+    const force = (): void => {
       const { reason } = attempt.signal as { reason: unknown };
-      const waitMs = patienceMs(reason, cancelGraceMs);
-      if (waitMs === undefined) return;
-      stops.add(later(() => resolve(rejectedOutcome(reason, reason, options.jsonLimits)), waitMs));
+      resolve(rejectedOutcome(reason, reason, options.jsonLimits));
     };
+    const onAbort = (): void => {
+      const waitMs = patienceMs(attempt.signal.reason, cancelGraceMs);
+      if (waitMs !== undefined) stops.add(later(force, waitMs));
+    };
+    const onDeadline = (): void => {
+      // A handler that goes on after a cancel is not waited for for ever either: it ends as its client wished.
+      if (isLongJobsError(attempt.signal.reason, "cancelled")) force();
+      else attempt.abort(lifecycleErrors.deadlineExceeded(attempt.taskId, maxRunMs ?? 0));
+    };
+    if (maxRunMs !== null) stops.add(watchDeadline(attempt, maxRunMs, onDeadline, options));
     attempt.signal.addEventListener("abort", onAbort);
     stops.add(() => {
       attempt.signal.removeEventListener("abort", onAbort);
@@ -79,16 +86,16 @@ function patienceMs(reason: unknown, cancelGraceMs: number | null): number | und
   return isLongJobsError(reason, "cancelled") ? (cancelGraceMs ?? undefined) : undefined;
 }
 
-/** Aborts the attempt when it has worked for `maxRunMs`; waiting for a person is no work. */
+/** Calls `onDeadline` when the attempt has worked for `maxRunMs`; waiting for a person is no work. */
 function watchDeadline(
   attempt: Attempt,
   maxRunMs: number,
+  onDeadline: () => void,
   { monotonicNow }: ResolvedLifecycleOptions,
 ): () => void {
   let leftMs = maxRunMs;
   let sinceMs = monotonicNow();
-  const arm = (): (() => void) =>
-    later(() => attempt.abort(lifecycleErrors.deadlineExceeded(attempt.taskId, maxRunMs)), Math.ceil(leftMs));
+  const arm = (): (() => void) => later(onDeadline, Math.ceil(leftMs));
   let cancel = arm();
   const unlisten = attempt.onWaiting((waiting) => {
     cancel();

@@ -6,7 +6,7 @@ import type { Outcome } from "./outcome.ts";
 import { runHandler, type Run, type TaskHandler } from "./run-handler.ts";
 import { RunSlots } from "./run-slots.ts";
 import type { ResolvedRunLimits } from "./run-limits.ts";
-import { within } from "./timers.ts";
+import { laterAwake, within } from "./timers.ts";
 
 /**
  * The handlers that run in this process. A handler never runs beside an earlier one of its task: that one may have lost its
@@ -72,7 +72,7 @@ export class Runs {
   /** Resolves when what became of every task has been written, or when the time is up. */
   async ended(timeoutMs: number): Promise<void> {
     if (this.#outcomes.size === 0 || timeoutMs <= 0) return;
-    await within(Promise.all(this.#outcomes), timeoutMs);
+    await within(Promise.all(this.#outcomes), timeoutMs, laterAwake);
   }
 
   /** The place is held until the handler itself has come to its end. */
@@ -90,12 +90,13 @@ export class Runs {
   ): Promise<Run> {
     await earlier;
     if (await this.#slots.enter(attempt.signal)) return this.#begin(attempt, handler, limits);
-    // Told to stop before it began: its end is written as that of any other run.
-    return this.#start(attempt, () => attempt.signal.throwIfAborted(), limits);
+    return this.#start(attempt, handler, limits);
   }
 
+  /** Work that was told to stop before it began does not begin; its end is written as that of any other run. */
   #start(attempt: Attempt, handler: TaskHandler, limits: ResolvedRunLimits): Run {
-    return runHandler(attempt, handler, {
+    const mayBegin = !attempt.signal.aborted && !attempt.ended;
+    return runHandler(attempt, mayBegin ? handler : () => attempt.signal.throwIfAborted(), {
       options: this.#options,
       limits,
       closing: this.#closing,

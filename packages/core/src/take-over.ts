@@ -14,21 +14,32 @@ export interface TakenTask {
   readonly since: Instant;
 }
 
+/** What taking over works with. */
+export interface TakeOverContext extends AttemptContext {
+  readonly attempts: HeldAttempts;
+  /** The name under which this engine holds leases. */
+  readonly owner: string;
+  /** True when this engine begins no work any more. */
+  readonly isClosing: () => boolean;
+}
+
 /**
  * How an engine gets the lease of a task that it did not create. Only the store decides that a lease is dead: by `claim`
  * where it has it, else by a task that has shown no sign of life for the whole duration of its lease. A lease that waits
  * for a worker, and a task without any, are taken by compare-and-swap.
  */
 export class TakeOver {
-  readonly #context: AttemptContext;
+  readonly #context: TakeOverContext;
   readonly #attempts: HeldAttempts;
   readonly #owner: string;
+  readonly #isClosing: () => boolean;
   readonly #sightings: Sightings;
 
-  constructor(context: AttemptContext, attempts: HeldAttempts, owner: string) {
+  constructor(context: TakeOverContext) {
     this.#context = context;
-    this.#attempts = attempts;
-    this.#owner = owner;
+    this.#attempts = context.attempts;
+    this.#owner = context.owner;
+    this.#isClosing = context.isClosing;
     this.#sightings = new Sightings(context.options.monotonicNow);
   }
 
@@ -58,6 +69,17 @@ export class TakeOver {
     );
   }
 
+  /** As {@link takeIfFree}, and also the lease of a task that only waits for a worker. */
+  takeIfIdle(record: TaskRecord): Promise<TakenTask | undefined> {
+    if (isTerminal(record.status) || !waitsForWorker(record.lease)) return this.takeIfFree(record);
+    return this.#swapLease(record.taskId, ({ lease }) => waitsForWorker(lease));
+  }
+
+  /** The task has ended: nobody waits for signs of life of it. */
+  forget(taskId: string): void {
+    this.#sightings.forget(taskId);
+  }
+
   /**
    * The lease of this task for a new run of it.
    *
@@ -65,9 +87,7 @@ export class TakeOver {
    */
   async take(record: TaskRecord): Promise<TakenTask> {
     if (isTerminal(record.status)) throw lifecycleErrors.terminal(record.taskId, record.status);
-    const taken = waitsForWorker(record.lease)
-      ? await this.#swapLease(record.taskId, ({ lease }) => waitsForWorker(lease))
-      : await this.takeIfFree(record);
+    const taken = await this.takeIfIdle(record);
     if (taken !== undefined) return taken;
     const { status } = await this.#context.writer.read(record.taskId);
     if (isTerminal(status)) throw lifecycleErrors.terminal(record.taskId, status);
@@ -76,11 +96,11 @@ export class TakeOver {
 
   /**
    * Begins a run on a lease that this engine has got: counts it, and counts the crash of the run before, if there was one. When
-   * it resolves the task is held, and its heartbeat goes on.
+   * it resolves the task is held, and its heartbeat goes on; or it was given back at once, because this engine closes.
    *
    * @throws `lease_lost` when the task was taken away meanwhile; whatever the store rejects with.
    */
-  async begin({ record: { taskId }, token, since }: TakenTask): Promise<Attempt> {
+  async begin({ record: { taskId }, token, since }: TakenTask): Promise<Attempt | undefined> {
     let counted: Partial<TaskRecord> = {};
     const record = await this.#context.writer.write(taskId, (found, retrying) => {
       if (isTerminal(found.status)) throw lifecycleErrors.terminal(taskId, found.status);
@@ -92,7 +112,10 @@ export class TakeOver {
     const attempt = new Attempt(this.#context, { record, recorded: true, leasedSince: since });
     this.#attempts.hold(attempt);
     attempt.observe(record);
-    return attempt;
+    this.#context.onLeased(attempt);
+    if (!this.#isClosing()) return attempt;
+    await attempt.release();
+    return undefined;
   }
 
   /** Tasks whose signs of life are being awaited. */

@@ -33,7 +33,7 @@ import { dispatchOwner } from "./task-runner.ts";
 import { canLease, type TaskPatch } from "./task-store.ts";
 import { toDetailedTask, toTaskView, type DetailedTask, type TaskView } from "./task-view.ts";
 import { TaskWriter } from "./task-writer.ts";
-import { within } from "./timers.ts";
+import { laterAwake, within } from "./timers.ts";
 import { terminalPatch } from "./terminal-patch.ts";
 import { waitForChange, type WaitOptions } from "./wait-for-change.ts";
 
@@ -104,6 +104,7 @@ export class TaskLifecycle {
   readonly #attempts = new HeldAttempts();
   readonly #takeOver: TakeOver;
   readonly #recovery: Recovery;
+  readonly #heartbeat: Heartbeat;
   readonly #housekeeping: Housekeeping;
   readonly #runs: Runs;
   readonly #closing = new AbortController();
@@ -114,16 +115,22 @@ export class TaskLifecycle {
     this.#owner = this.#options.randomId();
     this.#changes = new TaskChanges(this.#options);
     this.#writer = new TaskWriter(this.#options, (record) => this.#changes.publish(record));
-    this.#takeOver = new TakeOver(this.#context(), this.#attempts, this.#owner);
+    const isClosing = (): boolean => this.#closed !== undefined;
+    this.#takeOver = new TakeOver({
+      ...this.#context(),
+      attempts: this.#attempts,
+      owner: this.#owner,
+      isClosing,
+    });
     this.#recovery = new Recovery({
       options: this.#options,
       writer: this.#writer,
       takeOver: this.#takeOver,
       freeSlots: () => this.#runs.freeSlots,
-      isClosing: () => this.#closed !== undefined,
+      isClosing,
     });
-    const heartbeat = new Heartbeat(this.#options, this.#writer, this.#attempts);
-    this.#housekeeping = new Housekeeping(this.#options, heartbeat, this.#recovery);
+    this.#heartbeat = new Heartbeat(this.#options, this.#writer, this.#attempts);
+    this.#housekeeping = new Housekeeping(this.#options, this.#heartbeat, this.#recovery);
     this.#runs = new Runs(this.#options, this.#closing.signal);
   }
 
@@ -202,7 +209,9 @@ export class TaskLifecycle {
   async acquire(taskId: string, call: ScopedCall = {}): Promise<TaskAttempt> {
     this.#assertTakesWork();
     const record = await this.#readVisible(taskId, call);
-    return this.#takeOver.begin(await this.#takeOver.take(record));
+    const attempt = await this.#takeOver.begin(await this.#takeOver.take(record));
+    if (attempt === undefined) throw lifecycleErrors.closed();
+    return attempt;
   }
 
   /**
@@ -320,7 +329,7 @@ export class TaskLifecycle {
       this.#cancelPatch(found, call.atOnce === true),
     );
     try {
-      const taken = await this.#takeOver.takeIfFree(record);
+      const taken = await this.#takeOver.takeIfIdle(record);
       if (taken !== undefined) await this.#recovery.end(taken);
     } catch (error) {
       // The intent is kept: whoever takes the task ends it.
@@ -375,9 +384,12 @@ export class TaskLifecycle {
     this.#closing.abort(lifecycleErrors.closed());
     for (const attempt of this.#attempts.all()) attempt.abort(lifecycleErrors.shutdown(attempt.taskId));
     await this.#runs.ended(reactionMs);
-    this.#housekeeping.stop();
+    const lastBeat = this.#housekeeping.stop();
+    const held = this.#attempts.all().filter((attempt) => attempt.accepted);
     const isRunning = ({ taskId }: Attempt): boolean => this.#runs.has(taskId);
-    await within(letGo(this.#attempts.leased(), isRunning, shutdownGraceMs, this.#options), letGoMs);
+    const released = letGo(held, { isRunning, graceMs: shutdownGraceMs, lastBeat }, this.#options);
+    if (!(await within(Promise.all([released, lastBeat]), letGoMs, laterAwake)))
+      this.#options.reportError(lifecycleErrors.letGoHangs());
     for (const attempt of this.#attempts.all()) attempt.abandon();
   }
 
@@ -417,6 +429,7 @@ export class TaskLifecycle {
       options: this.#options,
       writer: this.#writer,
       changes: this.#changes,
+      onLeased: (attempt) => this.#heartbeat.watch(attempt),
       onEnded: (attempt) => this.#attempts.release(attempt),
     };
   }
@@ -425,10 +438,12 @@ export class TaskLifecycle {
   async #answerable(taskId: string, call: ScopedCall): Promise<TaskRecord> {
     this.#assertOpen();
     const record = await this.#readVisible(taskId, call);
+    if (isTerminal(record.status)) this.#takeOver.forget(taskId);
     if (isTerminal(record.status) || !this.#mayBeTaken(record)) return record;
     const taken = await this.#takeOver.takeIfFree(record);
     if (taken === undefined) return record;
-    await this.#recovery.goOn(taken);
+    // Whoever asked is answered, whatever becomes of the work.
+    await this.#recovery.goOn(taken).catch(this.#options.reportError);
     return this.#readVisible(taskId, call);
   }
 
@@ -441,7 +456,10 @@ export class TaskLifecycle {
     if (this.#closed !== undefined) return false;
     if (now() - Date.parse(record.lastUpdatedAt) >= orphanMaxMs) return true;
     if (canLease(store)) return false;
-    return record.cancelRequestedAt !== undefined || runner?.tools().has(record.work?.tool ?? "") === true;
+    if (record.cancelRequestedAt !== undefined) return true;
+    const rules = runner?.tools().get(record.work?.tool ?? "");
+    if (rules === undefined) return false;
+    return rules.onInterrupted === "fail" || runner?.dispatch !== undefined || this.#runs.freeSlots > 0;
   }
 
   /** A foreign task is the same error as an unknown one. */

@@ -16,14 +16,26 @@ export function later(run: () => void, delayMs: number): () => void {
   };
 }
 
-/** Resolves with the work, or when the time is up. Rejects as the work does. */
-export async function within(work: Promise<unknown>, timeoutMs: number): Promise<void> {
+/** As {@link later}, for work that has to be done before the process may end. */
+export function laterAwake(run: () => void, delayMs: number): () => void {
+  const timer = setTimeout(run, delayMs);
+  return () => {
+    clearTimeout(timer);
+  };
+}
+
+/** Resolves to true with the work, or to false when the time is up. Rejects as the work does. */
+export async function within(
+  work: Promise<unknown>,
+  timeoutMs: number,
+  startTimer: typeof later = later,
+): Promise<boolean> {
   let cancelTimer = (): void => undefined;
-  const timeUp = new Promise<void>((resolve) => {
-    cancelTimer = later(resolve, timeoutMs);
+  const timeUp = new Promise<false>((resolve) => {
+    cancelTimer = startTimer(() => resolve(false), timeoutMs);
   });
   try {
-    await Promise.race([work, timeUp]);
+    return await Promise.race([work.then(() => true), timeUp]);
   } finally {
     cancelTimer();
   }

@@ -178,6 +178,7 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
     expect(signal.aborted).toBe(false);
     await vi.advanceTimersByTimeAsync(1);
     expect(signal.reason).toMatchObject({ code: "lease_lost" });
+    spied.disturb(undefined);
     takeErrors(engine);
   });
 
