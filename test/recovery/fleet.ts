@@ -1,0 +1,141 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+
+import type { JsonObject } from "@longjobs/core";
+
+import type { KillPoint } from "./kill-point.ts";
+import type { ServerConfig } from "./server.ts";
+
+const program = fileURLToPath(new URL("server.ts", import.meta.url));
+
+/** The processes of a server, each on a port that it keeps when it is started again. */
+export class Fleet {
+  readonly #config: Omit<ServerConfig, "port" | "kill">;
+  readonly #children = new Map<number, ChildProcess>();
+  #calls = 0;
+
+  constructor(config: Omit<ServerConfig, "port" | "kill">) {
+    this.#config = config;
+  }
+
+  get ports(): readonly number[] {
+    return [...this.#children.keys()];
+  }
+
+  /** Starts a process, on a port of its own unless one is given, and resolves to the port when it listens or is dead. */
+  async start(kill?: KillPoint, port?: number): Promise<number> {
+    const own = port ?? (await freePort());
+    const config: ServerConfig = { ...this.#config, port: own, ...(kill === undefined ? {} : { kill }) };
+    const child = fork(program, [JSON.stringify(config)], { execArgv: [] });
+    this.#children.set(own, child);
+    await new Promise<void>((resolve) => {
+      child.once("message", () => resolve());
+      child.once("exit", () => resolve());
+    });
+    return own;
+  }
+
+  /** Resolves when a process has ended, by which signal. */
+  async ended(port: number): Promise<NodeJS.Signals | null> {
+    const child = this.#children.get(port);
+    if (child === undefined) throw new Error(`No process on port ${port}.`);
+    if (child.exitCode !== null || child.signalCode !== null) return child.signalCode;
+    return new Promise((resolve) => {
+      child.once("exit", (_code, signal) => resolve(signal));
+    });
+  }
+
+  /** True while the process lives. */
+  lives(port: number): boolean {
+    const child = this.#children.get(port);
+    return child !== undefined && child.exitCode === null && child.signalCode === null;
+  }
+
+  async kill(port: number): Promise<void> {
+    if (!this.lives(port)) return;
+    const ended = this.ended(port);
+    this.#children.get(port)?.kill("SIGKILL");
+    await ended;
+  }
+
+  async killAll(): Promise<void> {
+    await Promise.all(this.ports.map((port) => this.kill(port)));
+  }
+
+  /**
+   * One request to one process, as a client with the Tasks extension sends it.
+   *
+   * @returns `undefined` when the process died before it answered.
+   */
+  async send(
+    port: number,
+    method: string,
+    params: JsonObject,
+    meta: JsonObject = {},
+  ): Promise<Answer | undefined> {
+    const name = (params["name"] ?? params["taskId"]) as string;
+    this.#calls += 1;
+    try {
+      const response = await fetch(`http://127.0.0.1:${port}/mcp`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+          "mcp-protocol-version": "2026-07-28",
+          "mcp-method": method,
+          "mcp-name": name,
+        },
+        body: JSON.stringify({
+          jsonrpc: "2.0",
+          id: this.#calls,
+          method,
+          params: {
+            ...params,
+            _meta: {
+              "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+              "io.modelcontextprotocol/clientInfo": { name: "fleet-client", version: "1.0.0" },
+              "io.modelcontextprotocol/clientCapabilities": {
+                elicitation: { form: {} },
+                extensions: { "io.modelcontextprotocol/tasks": {} },
+              },
+              ...meta,
+            },
+          },
+        }),
+      });
+      return toAnswer(await response.text());
+    } catch {
+      // Refused or cut off: the process is gone, or going.
+      return undefined;
+    }
+  }
+}
+
+/** What a request was answered with. */
+export interface Answer {
+  readonly result?: { readonly [member: string]: unknown };
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
+}
+
+/** The message with an id, of a JSON body or of a stream of events. */
+function toAnswer(body: string): Answer | undefined {
+  const texts = body.startsWith("{")
+    ? [body]
+    : body.split("\n").flatMap((line) => (line.startsWith("data: ") ? [line.slice(6)] : []));
+  const messages = texts.map((text) => JSON.parse(text) as Answer & { readonly id?: number });
+  return messages.find(({ id }) => id !== undefined);
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => {
+    probe.listen(0, "127.0.0.1", resolve);
+  });
+  const address = probe.address();
+  await new Promise((resolve) => {
+    probe.close(resolve);
+  });
+  if (typeof address !== "object" || address === null) throw new Error("No free port.");
+  return address.port;
+}
