@@ -8,7 +8,7 @@ import {
   type LifecycleStats,
   type TaskLifecycleOptions,
 } from "@longjobs/core";
-import { describeQuestions, describeStartedTask } from "./describe-task.ts";
+import { describeFoundTask, describeQuestions, describeStartedTask } from "./describe-task.ts";
 import { resolveFallbackOptions, type FallbackOptions } from "./fallback-options.ts";
 import { createFallbackTools } from "./fallback-tools.ts";
 import { tellError } from "./json-rpc-error.ts";
@@ -16,6 +16,7 @@ import { RequestStates } from "./request-state.ts";
 import { resolveScopeOption, type ScopeOption } from "./scope.ts";
 import type { ServerV1 } from "./sdk-v1.ts";
 import type { McpServerV2 } from "./sdk-v2.ts";
+import type { SeamContext } from "./seam-context.ts";
 import { attachV1, isServerV1 } from "./seam-v1.ts";
 import { attachV2 } from "./seam-v2.ts";
 import { serveToolCall } from "./serve-tool-call.ts";
@@ -138,7 +139,8 @@ export function createTasks(options: TasksOptions): Tasks {
       options: fallback,
       tellError: tell,
     }),
-    describeStarted: (taskId: string) => describeStartedTask(taskId, fallback),
+    describeStarted: ({ view, found }: Parameters<SeamContext["describeStarted"]>[0]) =>
+      found === undefined ? describeStartedTask(view.taskId, fallback) : describeFoundTask(found, fallback),
     serve: (tool: TaskTool, args: unknown, call: Parameters<typeof serveToolCall>[2]) =>
       serveToolCall(tool, args, call, serveContext),
     useValidator: (validator: Parameters<AnswerValidator["use"]>[0]) => answers.use(validator),

@@ -49,6 +49,11 @@ export function describeTask(
   }
 }
 
+/** What a call is answered with whose task an earlier one made. */
+export function describeFoundTask(task: DetailedTask, options: ResolvedFallbackOptions): TaskReply {
+  return describeTask(task, undefined, options, "An earlier call with this idempotency key started it. ");
+}
+
 /** What the tool that became a task is answered with. */
 export function describeStartedTask(taskId: string, options: ResolvedFallbackOptions): TaskReply {
   return reply(

@@ -1,3 +1,4 @@
+import { withKeyArgument } from "./idempotency-key.ts";
 import type { TaskTool } from "./tool-config.ts";
 
 /** One entry of a `tools/list` answer, as far as it is read here. */
@@ -20,12 +21,18 @@ export interface ListView {
  * refuse results without the structured content that was announced.
  */
 export function editToolList(tools: readonly ListedTool[], view: ListView): ListedTool[] {
-  if (view.declaresTasks) return tools.filter(({ name }) => !view.fallbackNames.has(name));
-  return tools.map((tool) => {
+  const listed = tools.map((tool) => showKeyArgument(tool, view.taskTools.get(tool.name)));
+  if (view.declaresTasks) return listed.filter(({ name }) => !view.fallbackNames.has(name));
+  return listed.map((tool) => {
     if (view.taskTools.get(tool.name)?.fallback !== "tools") return tool;
     const { outputSchema: _hidden, ...shown } = tool;
     return shown;
   });
+}
+
+function showKeyArgument(tool: ListedTool, taskTool: TaskTool | undefined): ListedTool {
+  const name = taskTool?.idempotencyArgument;
+  return name === undefined ? tool : { ...tool, inputSchema: withKeyArgument(tool["inputSchema"], name) };
 }
 
 /** The list with what revision 2025-11-25 wants to know: which tools may be called as a task. */

@@ -1,4 +1,4 @@
-import { isLongJobsError, isTerminal, jsonEquals, LongJobsError } from "@longjobs/core";
+import { isLongJobsError, isTerminal, LongJobsError } from "@longjobs/core";
 import type {
   DetailedTask,
   InputRequest,
@@ -7,7 +7,6 @@ import type {
   RequestContext,
   TaskLifecycle,
   TaskProgress,
-  WaitForChangeOptions,
 } from "@longjobs/core";
 import { z } from "zod";
 import { questionLine } from "./describe-question.ts";
@@ -18,6 +17,7 @@ import { readAnswer, type AnswerAction } from "./read-answer.ts";
 import type { ScopeResolver } from "./scope.ts";
 import type { StandardSchema } from "./standard-schema.ts";
 import type { AnswerValidator } from "./validate-input.ts";
+import { waitWhile } from "./wait-for-task.ts";
 
 /** Whose call of a fallback tool it is. */
 export interface FallbackCall {
@@ -162,45 +162,15 @@ async function getTask(
 ): Promise<JsonObject> {
   const { lifecycle, options } = context;
   const untilMs = performance.now() + Math.min(waitSeconds, options.maxWaitSeconds) * 1_000;
-  let task = await lifecycle.getTask(id, { scope });
-  let told: JsonValue | undefined;
-  for (
-    let leftMs = untilMs - performance.now();
-    task.status === "working" && leftMs > 0;
-    leftMs = untilMs - performance.now()
-  ) {
-    if (call.sendProgress !== undefined) {
-      const progress = await lifecycle.getProgress(id, { scope });
-      // The record changes for other reasons too; what was said before is not said again.
-      if (progress !== undefined && !jsonEquals({ ...progress }, told)) call.sendProgress(progress);
-      told = progress === undefined ? undefined : { ...progress };
-    }
-    task = await waitForChange(
-      id,
-      {
-        scope,
-        timeoutMs: Math.ceil(leftMs),
-        signal: call.signal,
-        seen: { ...task, statusMessage: task.statusMessage },
-      },
-      context,
-    );
-  }
+  const first = await lifecycle.getTask(id, { scope });
+  const task = await waitWhile(first, ({ status }) => status === "working", {
+    lifecycle,
+    scope,
+    untilMs,
+    signal: call.signal,
+    sendProgress: call.sendProgress,
+  });
   return describe(task, scope, context);
-}
-
-/** @throws `shutdown`, retryable, when this server closes in the meantime: the task is kept. */
-async function waitForChange(
-  id: string,
-  options: WaitForChangeOptions,
-  { lifecycle }: FallbackContext,
-): Promise<DetailedTask> {
-  try {
-    return await lifecycle.waitForChange(id, options);
-  } catch (error) {
-    if (!isLongJobsError(error, "store_closed")) throw error;
-    throw new LongJobsError("shutdown", "This server is shutting down.", { retryable: true, cause: error });
-  }
 }
 
 interface RespondArguments {

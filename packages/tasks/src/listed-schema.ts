@@ -40,6 +40,19 @@ export function toStandardSchema(option: string, given: ToolSchema): StandardSch
   return isStandardSchema(given) ? given : toObjectSchema(option, given);
 }
 
+/** True when a schema has a property of this name, as far as it can be listed: one that cannot is found out later. */
+export function declaresProperty(given: ToolSchema | undefined, name: string): boolean {
+  if (given === undefined) return false;
+  if (!isStandardSchema(given)) return Object.hasOwn(given, name);
+  try {
+    const { properties } = toJsonSchema("inputSchema", given, "input");
+    return Object.hasOwn((properties ?? {}) as JsonObject, name);
+  } catch {
+    // Whoever lists the schema says what is wrong with it.
+    return false;
+  }
+}
+
 /** Draft 7, which is what the SDK lists and what its clients check by. */
 function toJsonSchema(option: string, schema: StandardSchema, side: "input" | "output"): JsonObject {
   const maker = (schema as JsonSchemaMaker)["~standard"].jsonSchema;

@@ -2,7 +2,7 @@ import { isLongJobsError, isTerminal, toTask2025 } from "@longjobs/core";
 import type { DetailedTask, JsonObject, Task2025, TaskLifecycle, TaskStatus } from "@longjobs/core";
 import { jsonRpcError, rpcCode, toJsonRpcError } from "./json-rpc-error.ts";
 import { SdkMessages, type SdkTaskMessageQueue } from "./sdk-messages.ts";
-import { minWishedMs } from "./serve-tool-call.ts";
+import { minWishedMs } from "./task-options.ts";
 
 /** The `TaskStore` of SDK v1, as it is met by shape. */
 export interface SdkTaskStore {

@@ -19,5 +19,5 @@ export interface SeamContext {
   /** The tools for clients that do not have tasks. */
   readonly fallbackTools: readonly FallbackTool[];
   /** What such a client gets instead of a task handle. */
-  readonly describeStarted: (taskId: string) => JsonObject;
+  readonly describeStarted: (served: Extract<Served, { kind: "task" }>) => JsonObject;
 }

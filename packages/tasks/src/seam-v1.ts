@@ -13,6 +13,7 @@ import { errorReply } from "./describe-task.ts";
 import { dropUndefined } from "./drop-undefined.ts";
 import { editToolList, type ListedTool } from "./edit-tool-list.ts";
 import type { FallbackTool } from "./fallback-tools.ts";
+import { splitKeyArgument } from "./idempotency-key.ts";
 import { jsonRpcError, rpcCode } from "./json-rpc-error.ts";
 import { toListedSchema, type ListedSchema } from "./listed-schema.ts";
 import { progressSender } from "./progress-sender.ts";
@@ -186,7 +187,7 @@ class SeamV1 {
     if (own.taskTool === undefined && wish !== undefined) throw notAsTask(name);
     if (own.taskTool?.taskSupport === "required" && wish === undefined)
       throw jsonRpcError(rpcCode.methodNotFound, `The tool ${name} can only be called as a task.`);
-    const given = request.params?.["arguments"] ?? {};
+    const { rest: given } = splitKeyArgument(own.taskTool, request.params?.["arguments"] ?? {});
     if (own.input === undefined) return own.serve({}, request, extra);
     const checked = await own.input.schema["~standard"].validate(given);
     if (checked.issues === undefined) return own.serve(checked.value, request, extra);
@@ -202,11 +203,12 @@ class SeamV1 {
     try {
       const served = await askFirst(call, client, (each) => this.#context.serve(tool, args, each));
       if (served.kind === "task" && call.taskWish !== undefined) {
-        if (client.notify !== undefined)
+        // One of an earlier call has its connection, or has ended.
+        if (client.notify !== undefined && served.found === undefined)
           this.#context.methods2025.statuses.watch(served.view.taskId, client.notify);
         return toCreateTaskResult2025(served.view);
       }
-      if (served.kind === "task") return this.#context.describeStarted(served.view.taskId);
+      if (served.kind === "task") return this.#context.describeStarted(served);
       if (call.taskWish === undefined) return served.result;
       throw jsonRpcError(rpcCode.invalidParams, refusedText(served.result));
     } catch (error) {
@@ -231,12 +233,14 @@ class SeamV1 {
     const output = this.#tools.get(tool.name)?.output;
     const wish = readTaskParam(params?.["task"]);
     const sendProgress = this.#progress(extra);
+    const { rest, keyArgument } = splitKeyArgument(tool, params?.["arguments"] ?? {});
     return {
       request: this.#request(extra),
       client: { era: this.#era, ...(capabilities === undefined ? {} : { capabilities }) },
       declaresTasks: false,
       modern: false,
-      rawArguments: normalizeJson(dropUndefined(params?.["arguments"] ?? {}), "arguments"),
+      rawArguments: normalizeJson(dropUndefined(rest), "arguments"),
+      keyArgument,
       signal: extra.signal,
       malformedKeys: [],
       ...(wish === undefined

@@ -8,10 +8,11 @@
  * the SDK; where that map is missing, `attach` says so.
  */
 import { normalizeJson, readRequestContext, TASKS_EXTENSION_ID } from "@longjobs/core";
-import type { JsonObject, TaskView } from "@longjobs/core";
+import type { JsonObject } from "@longjobs/core";
 import { dropUndefined } from "./drop-undefined.ts";
 import { editToolList, showTaskSupport, type ListedTool, type ListView } from "./edit-tool-list.ts";
 import type { FallbackTool } from "./fallback-tools.ts";
+import { splitKeyArgument } from "./idempotency-key.ts";
 import { jsonRpcError, rpcCode } from "./json-rpc-error.ts";
 import { progressSender } from "./progress-sender.ts";
 import { answersInJson } from "./sdk-v1.ts";
@@ -37,7 +38,9 @@ import type { TaskTool } from "./tool-config.ts";
 /** What one call carries past the SDK's own handler. */
 interface Slot {
   readonly tool: unknown;
+  /** The arguments as they came, without the one that is an idempotency key. */
   readonly rawArguments: unknown;
+  readonly keyArgument: unknown;
   /** Present when a client of revision 2025-11-25 wants a task. */
   readonly wish: { readonly ttl?: number } | undefined;
   swap?: JsonObject;
@@ -107,13 +110,15 @@ function standInFront(
     return { ...result, tools, ...(modern ? { ttlMs: 0, cacheScope: "private" } : {}) };
   });
   handlers.set("tools/call", async (request, ctx) => {
-    const { name, arguments: rawArguments, task } = request.params ?? {};
+    const { name, arguments: given, task } = request.params ?? {};
     // Spec 2026-07-28: a `task` parameter of the earlier revision is ignored.
     const wish = toCaller(mcp, ctx).modern ? undefined : readTaskParam(task);
     if (wish !== undefined && !view.taskTools.has(name as string)) throw notAsTask(String(name));
-    const slot: Slot = { tool: name, rawArguments, wish };
+    const { rest, keyArgument } = splitKeyArgument(view.taskTools.get(name as string), given);
+    const slot: Slot = { tool: name, rawArguments: rest, keyArgument, wish };
     slots.set(ctx.mcpReq.signal, slot);
-    const result = await inner(request, ctx);
+    const seen = rest === given ? request : { ...request, params: { ...request.params, arguments: rest } };
+    const result = await inner(seen, ctx);
     if (slot.error !== undefined) throw slot.error;
     if (slot.swap !== undefined) return slot.swap;
     if (wish !== undefined) throw jsonRpcError(rpcCode.invalidParams, refusedText(result as JsonObject));
@@ -143,8 +148,7 @@ function registerTaskTool(mcp: V2Internals, tool: TaskTool, context: SeamContext
       const call = toToolCall(mcp, ctx, slot, registered.outputSchema);
       const served = await context.serve(tool, args, call);
       if (served.kind !== "task") return toCallbackResult(served);
-      const { view } = served;
-      slot.swap = toTaskAnswer(mcp, ctx, call, view, context);
+      slot.swap = toTaskAnswer(mcp, ctx, call, served, context);
       // An error result is the one kind that the SDK does not check against an outputSchema.
       return { content: [], isError: true };
     } catch (error) {
@@ -158,13 +162,15 @@ function toTaskAnswer(
   mcp: V2Internals,
   ctx: V2Context,
   call: ToolCall,
-  view: TaskView,
+  served: Extract<Served, { kind: "task" }>,
   context: SeamContext,
 ): JsonObject {
+  const { view, found } = served;
   if (call.declaresTasks) return toCreateTaskResult(view);
-  if (call.taskWish === undefined) return context.describeStarted(view.taskId);
+  if (call.taskWish === undefined) return context.describeStarted(served);
   const { notify } = toClient2025(mcp, ctx);
-  if (notify !== undefined) context.methods2025.statuses.watch(view.taskId, notify);
+  // One of an earlier call has its connection, or has ended.
+  if (notify !== undefined && found === undefined) context.methods2025.statuses.watch(view.taskId, notify);
   return toCreateTaskResult2025(view);
 }
 
@@ -225,6 +231,7 @@ function toToolCall(
       ...(capabilities === undefined ? {} : { capabilities }),
     },
     rawArguments: normalizeJson(dropUndefined(slot.rawArguments ?? {}), "arguments"),
+    keyArgument: slot.keyArgument,
     signal: mcpReq.signal,
     malformedKeys: mcpReq.droppedInputResponseKeys ?? [],
     ...(slot.wish === undefined

@@ -31,6 +31,8 @@ export interface ToolCall {
   readonly taskWish?: TaskWish;
   /** The arguments as they came, before any schema filled in defaults. */
   readonly rawArguments: JsonValue;
+  /** The argument that is an idempotency key, as it came; it is not among the others. */
+  readonly keyArgument?: unknown;
   /** Aborted when the client goes away or cancels the request. */
   readonly signal: AbortSignal;
   readonly inputResponses?: { readonly [key: string]: InputResponse };

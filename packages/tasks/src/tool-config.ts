@@ -7,6 +7,7 @@ import type {
   TaskHandle,
 } from "@longjobs/core";
 import type { Ask } from "./ask.ts";
+import { declaresProperty } from "./listed-schema.ts";
 import type { SchemaOutput, ToolSchema } from "./standard-schema.ts";
 
 /** What a tool answers with: the protocol's `CallToolResult`. */
@@ -107,6 +108,12 @@ export interface TaskToolConfig<
    * waits for the handler. @default null
    */
   readonly cancelGraceMs?: number | null;
+  /**
+   * The name of an argument that clients, and models, may pass an idempotency key in, such as `"idempotencyKey"`: a call that
+   * is repeated with the same key and the same other arguments is one piece of work. It is added to the listed schema, and
+   * neither `inputSchema` nor the handler sees it. @default none: keys come in the metadata of requests alone
+   */
+  readonly idempotencyArgument?: string;
   /** How long the finished task stays readable, in milliseconds; `null` for ever. @default the engine's */
   readonly retentionMs?: number | null;
   /** The polling interval suggested to clients, in milliseconds; `null` suggests none. @default the engine's */
@@ -131,6 +138,7 @@ export interface TaskTool {
   readonly inlineBudgetMs: number;
   readonly recovery: RecoveryRules;
   readonly limits: RunLimits;
+  readonly idempotencyArgument: string | undefined;
 }
 
 /** Work that hosts would cut off anyway is no inline work: the shortest host time-out in use is one second. */
@@ -164,12 +172,14 @@ export function resolveTaskTool(name: string, config: AnyToolConfig, handler: To
     maxAttempts = defaultMaxAttempts,
     maxRunMs = null,
     cancelGraceMs = null,
+    idempotencyArgument,
   } = config;
   oneOf(`onInterrupted of ${name}`, onInterrupted, ["fail", "resume"]);
   if (!Number.isSafeInteger(maxAttempts) || maxAttempts < 1)
     throw new RangeError(`maxAttempts of ${name} must be a whole number from 1.`);
   if (maxRunMs !== null) wholeMs(`maxRunMs of ${name}`, maxRunMs, 1, maxTimerMs);
   if (cancelGraceMs !== null) wholeMs(`cancelGraceMs of ${name}`, cancelGraceMs, 0, maxTimerMs);
+  if (idempotencyArgument !== undefined) assertKeyArgument(name, idempotencyArgument, config.inputSchema);
   return {
     name,
     config,
@@ -179,7 +189,19 @@ export function resolveTaskTool(name: string, config: AnyToolConfig, handler: To
     inlineBudgetMs,
     recovery: { onInterrupted, maxAttempts },
     limits: { maxRunMs, cancelGraceMs },
+    idempotencyArgument,
   };
+}
+
+function assertKeyArgument(name: string, argument: unknown, inputSchema: ToolSchema | undefined): void {
+  if (typeof argument !== "string" || !/^[A-Za-z]\w{0,63}$/.test(argument))
+    throw new TypeError(
+      `idempotencyArgument of ${name} must be 1 to 64 letters, digits and underscores, a letter first.`,
+    );
+  if (declaresProperty(inputSchema, argument))
+    throw new TypeError(
+      `The inputSchema of ${name} has ${argument} already; choose another idempotencyArgument.`,
+    );
 }
 
 function oneOf(option: string, value: string, allowed: readonly string[]): void {

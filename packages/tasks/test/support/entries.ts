@@ -8,6 +8,8 @@ import type { WireMessage, WireResult } from "./wire.ts";
 /** What one call says besides its arguments. */
 export interface EntryCallOptions extends Pick<HttpCallOptions, "auth" | "headers" | "signal"> {
   readonly progressToken?: string | number;
+  /** Further entries of `_meta`. */
+  readonly meta?: { readonly [key: string]: unknown };
 }
 
 /** One way for a client without tasks to reach a server. */
@@ -34,19 +36,23 @@ function entry(send: Entry["send"], progress: readonly WireMessage[]): Entry {
   };
 }
 
-function withToken(params: object, { progressToken }: EntryCallOptions): object {
-  return progressToken === undefined ? params : { ...params, _meta: { progressToken } };
+function metaOf({ progressToken, meta }: EntryCallOptions): { readonly [key: string]: unknown } {
+  return { ...(progressToken === undefined ? {} : { progressToken }), ...meta };
+}
+
+function withMeta(params: object, options: EntryCallOptions): object {
+  const meta = metaOf(options);
+  return Object.keys(meta).length === 0 ? params : { ...params, _meta: meta };
 }
 
 async function overHttp(tasks: Tasks, legacy: boolean): Promise<Entry> {
   const door = new HttpDoor(tasks);
   const progress: WireMessage[] = [];
   return entry(async (method, params = {}, options = {}) => {
-    const { progressToken, ...more } = options;
-    const meta = progressToken === undefined ? {} : { meta: { progressToken } };
+    const { progressToken: _token, ...more } = options;
     const reply = legacy
-      ? await door.sendLegacy(method, withToken(params, options), more)
-      : await door.send(method, params, { declare: false, ...meta, ...more });
+      ? await door.sendLegacy(method, withMeta(params, options), more)
+      : await door.send(method, params, { ...more, declare: false, meta: metaOf(options) });
     progress.push(...reply.notifications);
     return reply.message;
   }, progress);
@@ -54,13 +60,13 @@ async function overHttp(tasks: Tasks, legacy: boolean): Promise<Entry> {
 
 async function overStdio(door: StdioDoor, legacy: boolean): Promise<Entry> {
   if (legacy) await door.initialize();
-  return entry((method, params = {}, options = {}) => {
-    const { progressToken } = options;
-    const meta = progressToken === undefined ? {} : { meta: { progressToken } };
-    return legacy
-      ? door.send(method, withToken(params, options))
-      : door.send(method, params, { declare: false, ...meta });
-  }, door.notifications);
+  return entry(
+    (method, params = {}, options = {}) =>
+      legacy
+        ? door.send(method, withMeta(params, options))
+        : door.send(method, params, { declare: false, meta: metaOf(options) }),
+    door.notifications,
+  );
 }
 
 function byHand(tasks: Tasks): Promise<StdioDoor> {

@@ -1,6 +1,10 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
+import { modernFrame, type CallOptions } from "./frames.ts";
+import { parseFrames, routingHeaders } from "./http-door.ts";
+import { assertWire, type WireMessage } from "./wire.ts";
+
 const program = fileURLToPath(new URL("http-server/child.ts", import.meta.url));
 
 interface ChildMessage {
@@ -31,6 +35,20 @@ export class ServerProcess {
 
   get url(): string {
     return `http://127.0.0.1:${this.port}/mcp`;
+  }
+
+  /** Sends a request of revision 2026-07-28, on a connection of its own. */
+  async call(method: string, params: object, options?: CallOptions): Promise<WireMessage> {
+    const response = await fetch(this.url, {
+      method: "POST",
+      headers: routingHeaders(method, params),
+      body: JSON.stringify(modernFrame(method, params, options)),
+    });
+    const frames = parseFrames(await response.text(), response.headers.get("content-type") ?? "");
+    const answer = frames.find((frame) => frame.method === undefined);
+    if (answer === undefined) throw new Error("The server sent no answer.");
+    assertWire(method, answer);
+    return answer;
   }
 
   /** Resolves when the server has said that a task has a status. */
