@@ -1,0 +1,2 @@
+// Everything listed here is public API.
+export {};
