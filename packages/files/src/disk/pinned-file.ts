@@ -1,37 +1,178 @@
-/** What tells one content of a file from every other: JSON, so that a record can keep it between two reads. */
-export interface FilePin {
-  readonly dev: string;
-  readonly ino: string;
-  readonly sizeBytes: number;
-  readonly mtimeNs: string;
-  readonly ctimeNs: string;
-}
+import { createHash } from "node:crypto";
+import type { FileHandle } from "node:fs/promises";
+import { type DigestOptions, DigestCache } from "./digest-cache.ts";
+import { diskErrors, toDiskError } from "./disk-errors.ts";
+import { type FilePin, hasPin, pinFile, pinKey, pinValidator } from "./file-pin.ts";
+import { chunkBytes, readThrough } from "./read-through.ts";
 
-/** Options of {@link PinnedFile.digest}. */
-export interface DigestOptions {
-  /** Ends the wait; the computation goes on while somebody else waits for it. */
-  readonly signal?: AbortSignal;
-  readonly onProgress?: (doneBytes: number, sizeBytes: number) => void;
-}
+export type { DigestOptions } from "./digest-cache.ts";
+export type { FilePin } from "./file-pin.ts";
 
 /**
  * An open file whose content must not change: device, inode, size and times are compared before and after each
  * read. Once they differ every read rejects with `source_changed`, and nothing of what was read is handed out.
  */
-export interface PinnedFile extends AsyncDisposable {
+export class PinnedFile implements AsyncDisposable {
   readonly pin: FilePin;
-  readonly sizeBytes: number;
-  readonly modifiedAtMs: number;
-  /** Opaque and equal only for an equal pin: for an `ETag`. Tells nothing about the disk. */
-  readonly validator: string;
+  readonly #file: FileHandle;
+  readonly #digests: DigestCache;
+  /** Reads, streams and digests that go on; the file is closed after the last of them. */
+  #uses = 0;
+  #isClosing = false;
+
+  private constructor(file: FileHandle, pin: FilePin, digests: DigestCache) {
+    this.#file = file;
+    this.pin = pin;
+    this.#digests = digests;
+  }
+
+  /**
+   * Takes over an open file, also if it rejects. With `pin`, `source_changed` unless the file still has that content.
+   * Files that share a cache share the digest of equal pins.
+   */
+  static async open(
+    file: FileHandle,
+    { pin, digests = new DigestCache() }: { pin?: FilePin | undefined; digests?: DigestCache } = {},
+  ): Promise<PinnedFile> {
+    try {
+      if (pin !== undefined && !(await hasPin(file, pin))) throw diskErrors.sourceChanged();
+      return new PinnedFile(file, pin ?? (await pinFile(file)), digests);
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  get sizeBytes(): number {
+    return this.pin.sizeBytes;
+  }
+
+  get modifiedAtMs(): number {
+    return Number(BigInt(this.pin.mtimeNs) / 1_000_000n);
+  }
+
+  /** Opaque, and equal only for an equal pin: for an `ETag`. Tells nothing about the disk. */
+  get validator(): string {
+    return pinValidator(this.pin);
+  }
+
   /**
    * Reads up to `lengthBytes` from `offset`: fewer at the end of the file, none at its end. An offset beyond the
    * end, or one that is negative, fractional or not a safe integer, is `offset_mismatch`.
    */
-  read(offset: number, lengthBytes: number): Promise<Uint8Array>;
-  /** Bytes `start` to before `end` (default: to the end). Breaks off with `source_changed` rather than completes with mixed bytes. */
-  stream(start?: number, end?: number, signal?: AbortSignal): ReadableStream<Uint8Array>;
+  async read(offset: number, lengthBytes: number): Promise<Uint8Array> {
+    this.#assertOffset(offset);
+    if (!isCount(lengthBytes)) throw new RangeError("A length is a whole number of bytes.");
+    return this.#inUse(async () => {
+      await this.#assertPin();
+      return this.#read(offset, Math.min(lengthBytes, this.sizeBytes - offset));
+    });
+  }
+
+  /**
+   * Bytes `start` to before `end` (default: to the end). Breaks off with `source_changed` rather than completes with
+   * mixed bytes. `close` may be called at once: the file stays open until the stream has ended or was cancelled.
+   */
+  stream(start = 0, end: number = this.sizeBytes): ReadableStream<Uint8Array> {
+    this.#assertOffset(start);
+    this.#assertOffset(end);
+    if (end < start) throw new RangeError("A stream ends after its start.");
+    this.#assertOpen();
+    this.#uses += 1;
+    const leave = once(() => this.#leave());
+    let position = start;
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+      try {
+        // Each piece is checked after it was read, which is also before the next one is; the first one here.
+        if (position === start) await this.#assertPin();
+        const piece = await this.#read(position, Math.min(chunkBytes, end - position));
+        position += piece.length;
+        if (piece.length > 0) controller.enqueue(piece);
+        if (position < end) return;
+        controller.close();
+      } catch (error) {
+        controller.error(toDiskError("the file cannot be read", error));
+      }
+      await leave();
+    };
+    return new ReadableStream({ pull, cancel: leave });
+  }
+
   /** The sha256 of the whole, in lower-case hexadecimal: computed once per pin, however many ask. */
-  digest(options?: DigestOptions): Promise<string>;
-  close(): Promise<void>;
+  digest(options?: DigestOptions): Promise<string> {
+    this.#assertOpen();
+    const compute = (signal: AbortSignal, onProgress: (doneBytes: number) => void): Promise<string> =>
+      this.#inUse(async () => {
+        const hash = createHash("sha256");
+        const bytes = await readThrough(this.#file, (piece) => void hash.update(piece), {
+          signal,
+          onProgress,
+        });
+        if (bytes !== this.sizeBytes) throw diskErrors.sourceChanged();
+        await this.#assertPin();
+        return hash.digest("hex");
+      });
+    return this.#digests.digest(pinKey(this.pin), this.sizeBytes, compute, options);
+  }
+
+  /** Closes the file, after the reads, streams and digests that go on. */
+  async close(): Promise<void> {
+    if (this.#isClosing) return;
+    this.#isClosing = true;
+    if (this.#uses === 0) await this.#file.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #read(offset: number, lengthBytes: number): Promise<Uint8Array> {
+    // Memory of its own: whoever gets the bytes may transfer them.
+    const target = Buffer.allocUnsafeSlow(lengthBytes);
+    for (let done = 0; done < lengthBytes;) {
+      const { bytesRead } = await this.#file.read(target, done, lengthBytes - done, offset + done);
+      if (bytesRead === 0) throw diskErrors.sourceChanged();
+      done += bytesRead;
+    }
+    await this.#assertPin();
+    return target;
+  }
+
+  async #assertPin(): Promise<void> {
+    if (!(await hasPin(this.#file, this.pin))) throw diskErrors.sourceChanged();
+  }
+
+  #assertOffset(offset: number): void {
+    if (!isCount(offset) || offset > this.sizeBytes) throw diskErrors.readOffset(offset, this.sizeBytes);
+  }
+
+  #assertOpen(): void {
+    if (this.#isClosing) throw new TypeError("The file is closed.");
+  }
+
+  async #inUse<T>(act: () => Promise<T>): Promise<T> {
+    this.#assertOpen();
+    this.#uses += 1;
+    try {
+      return await act();
+    } catch (error) {
+      throw toDiskError("the file cannot be read", error);
+    } finally {
+      await this.#leave();
+    }
+  }
+
+  async #leave(): Promise<void> {
+    this.#uses -= 1;
+    if (this.#isClosing && this.#uses === 0) await this.#file.close();
+  }
+}
+
+function isCount(bytes: number): boolean {
+  return Number.isSafeInteger(bytes) && bytes >= 0;
+}
+
+function once(act: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return () => (done ??= act());
 }

@@ -1,53 +1,167 @@
-import type { FileLocation, Target } from "./roots.ts";
+import { createHash } from "node:crypto";
+import { constants } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
+import { dirname } from "node:path";
+import { copyBytes, type ReadStaged, readForeign } from "./copy-bytes.ts";
+import { diskErrors, toDiskError } from "./disk-errors.ts";
+import { errnoOf } from "./disk-files.ts";
+import { hasPin, toPin } from "./file-pin.ts";
+import { findPublished } from "./find-published.ts";
+import { giveName } from "./give-name.ts";
+import { toPathError } from "./path-errors.ts";
+import type { Published, PublishNote, PublishOptions } from "./publish-options.ts";
+import { readThrough } from "./read-through.ts";
 import type { StagingStore } from "./staging-store.ts";
+import { makeTemporaryName } from "./temporary-name.ts";
 
-/** What happens when the target exists: an error, replacement, or a name with a number. */
-export type PublishPolicy = "fail" | "replace" | "version";
-
-/**
- * Which file is about to get its name. Kept durably before the name is given, it lets a repeated call after a
- * crash recognise its own file instead of meeting it as a stranger's.
- */
-export interface PublishNote {
-  readonly dev: string;
-  readonly ino: string;
-}
-
-/** What {@link publish} needs. */
-export interface PublishOptions {
-  /** Staged bytes on a disk, which are moved where they can be; or bytes to copy, from a store elsewhere. */
-  readonly staged:
-    | { readonly store: StagingStore; readonly id: string }
-    | { readonly open: () => AsyncIterable<Uint8Array> };
-  readonly target: Target;
-  /** The declared size: `size_mismatch` with `partial.cursor`, the staged size, otherwise. */
-  readonly sizeBytes: number;
-  /** The declared digest, in hexadecimal; `checksum_mismatch` otherwise. Without one the digest is only computed. */
-  readonly sha256?: string;
-  readonly policy: PublishPolicy;
-  /** Flush the file and its directory before the call resolves. @default true */
-  readonly flush?: boolean;
-  /** Awaited before the name is given: store the note where it survives a crash. */
-  readonly onPrepared?: (note: PublishNote) => void | Promise<void>;
-  /** The note of an earlier call for the same transfer that did not come back. */
-  readonly prepared?: PublishNote;
-  readonly onProgress?: (doneBytes: number, sizeBytes: number) => void;
-  readonly signal?: AbortSignal;
-}
-
-/** What was published. */
-export interface Published {
-  /** Where it is; with `version` the name may differ from the one that was asked for. */
-  readonly location: FileLocation;
-  readonly sizeBytes: number;
-  readonly sha256: string;
-}
+export type { Published, PublishNote, PublishOptions, PublishPolicy } from "./publish-options.ts";
 
 /**
- * Gives verified bytes their name. Until it resolves, everything stays staged and the old file is whole: whoever
- * looks at the target sees the old file, or all of the new one. The sidecar of the upload is kept: `discard` the
+ * Gives verified bytes their name. Until they have it everything stays staged, also when this rejects; and whoever
+ * looks at the target sees the old file, or all of the new one. The declaration of the upload is kept: `discard` the
  * upload once its record says that it is published.
+ *
+ * Order: verify, flush the bytes, keep the note, give the name, flush the name, drop the name that the bytes had.
+ * A call that was cut short anywhere is repeated with the last note, and ends the same.
  */
-export function publish(_options: PublishOptions): Promise<Published> {
-  throw new Error("to come");
+export async function publish(options: PublishOptions): Promise<Published> {
+  const { staged, prepared } = options;
+  if (prepared !== undefined) {
+    const name = await onTarget(options, () => findPublished(options, prepared));
+    if (name !== undefined) {
+      const path = "id" in staged ? await staged.store.pathOf(staged.id) : undefined;
+      return finish(options, name, prepared.sha256, path);
+    }
+  }
+  try {
+    if ("open" in staged) return await copyBeside(options, readForeign(staged.open(), options));
+    return await publishLocal(options, staged.store, staged.id);
+  } catch (error) {
+    throw toDiskError("the staged bytes cannot be published", error);
+  }
+}
+
+async function publishLocal(options: PublishOptions, store: StagingStore, id: string): Promise<Published> {
+  await using file = await store.openStaged(id);
+  const { size } = await file.stat();
+  if (size !== options.sizeBytes) throw diskErrors.sizeMismatch(size, options.sizeBytes);
+  const path = await store.pathOf(id);
+  if (await isOnSameDisk(options, path)) {
+    const published = await moveFile(options, file, path);
+    if (published !== undefined) return published;
+  }
+  return await copyBeside(options, (take) => readUnchanged(options, file, take), path);
+}
+
+/** Resolves to nothing where the disk turns out to be another one: two mounts of one disk look like one. */
+async function moveFile(
+  options: PublishOptions,
+  file: FileHandle,
+  path: string,
+): Promise<Published | undefined> {
+  const hash = createHash("sha256");
+  await readUnchanged(options, file, (piece) => void hash.update(piece));
+  const sha256 = assertDigest(options, hash.digest("hex"));
+  if (options.flush !== false) await flushFile(options, path);
+  try {
+    return await nameFile(options, file, path, sha256);
+  } catch (error) {
+    if (errnoOf(error) === "EXDEV") return undefined;
+    throw error;
+  }
+}
+
+/** Copies to a name beside the target that nobody uses, so that the last step is on one disk. */
+async function copyBeside(options: PublishOptions, read: ReadStaged, path?: string): Promise<Published> {
+  const { target, flush = true } = options;
+  const temporary = target.directory.entry(makeTemporaryName());
+  const copy = await onTarget(options, () => target.files.open(temporary, "wx", 0o600));
+  try {
+    const sha256 = assertDigest(options, await copyBytes(read, copy, { ...options, flush }));
+    if (flush) await copy.sync();
+    const published = await nameFile(options, copy, temporary, sha256);
+    if (path !== undefined) await drop(options, path);
+    return published;
+  } catch (error) {
+    await drop(options, temporary);
+    throw error;
+  } finally {
+    await copy.close();
+  }
+}
+
+async function nameFile(
+  options: PublishOptions,
+  file: FileHandle,
+  path: string,
+  sha256: string,
+): Promise<Published> {
+  const { target, sizeBytes, policy, prepared } = options;
+  const { ino } = await file.stat({ bigint: true });
+  const note: PublishNote = { ino: String(ino), sizeBytes, sha256 };
+  const onPrepared = async (kept: PublishNote): Promise<void> => options.onPrepared?.(kept);
+  await onPrepared(note);
+  const unnamed = { path, note, onPrepared, placeholder: prepared?.placeholder };
+  const name = await onTarget(options, () => giveName(target, unnamed, policy));
+  // Not before: a file that is refused stays closed to everybody else.
+  await file.chmod(target.fileMode);
+  return finish(options, name, sha256, path);
+}
+
+async function finish(
+  options: PublishOptions,
+  name: string,
+  sha256: string,
+  path: string | undefined,
+): Promise<Published> {
+  const { target, sizeBytes, flush = true } = options;
+  if (flush) await onTarget(options, () => target.directory.flush());
+  if (path !== undefined) await drop(options, path);
+  return { location: target.locate(name), sizeBytes, sha256 };
+}
+
+/** Removes a name that the published file does not need. What cannot be removed is met again: by `discard`, or the sweep. */
+async function drop({ target }: PublishOptions, path: string): Promise<void> {
+  await target.files.unlink(path).catch(() => undefined);
+}
+
+/** Reads the whole through one descriptor; a file that is written to meanwhile is `transfer_busy`. */
+async function readUnchanged(
+  { sizeBytes, signal, onProgress }: PublishOptions,
+  file: FileHandle,
+  take: (piece: Uint8Array, position: number) => void | Promise<void>,
+): Promise<number> {
+  const pin = toPin(await file.stat({ bigint: true }));
+  const bytes = await readThrough(file, take, {
+    signal,
+    onProgress: (doneBytes) => onProgress?.(doneBytes, sizeBytes),
+  });
+  if (bytes !== pin.sizeBytes || !(await hasPin(file, pin))) throw diskErrors.transferBusy("The transfer");
+  return bytes;
+}
+
+function assertDigest({ sha256 }: PublishOptions, computed: string): string {
+  if (sha256 === undefined || sha256.toLowerCase() === computed) return computed;
+  throw diskErrors.checksumMismatch(computed, sha256.toLowerCase());
+}
+
+/** Directories are compared: in a container, files of one directory may tell different devices. */
+async function isOnSameDisk({ target }: PublishOptions, path: string): Promise<boolean> {
+  const { dev } = await target.files.lstat(dirname(path), { bigint: true });
+  return dev === target.directory.dev;
+}
+
+/** Through a descriptor that may write, which Windows asks for. */
+async function flushFile({ target }: PublishOptions, path: string): Promise<void> {
+  await using file = await target.files.open(path, constants.O_RDWR);
+  await file.sync();
+}
+
+/** Runs what is done at the target: its errors are about the path, except that the disk is another one. */
+async function onTarget<T>({ target }: PublishOptions, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    throw errnoOf(error) === "EXDEV" ? error : toPathError(error, target.location);
+  }
 }

@@ -1,6 +1,12 @@
 import type { FileHandle } from "node:fs/promises";
 import type { Readable } from "node:stream";
-import { DataStore, type Upload } from "@tus/server";
+import { isLongJobsError } from "@longjobs/core";
+import { DataStore, Upload } from "@tus/server";
+import { appendStream } from "./append-stream.ts";
+import { diskErrors } from "./disk-errors.ts";
+import { type DiskFiles, diskFiles } from "./disk-files.ts";
+import { bytesName } from "./sidecar.ts";
+import { StagedFiles, type StagedUpload } from "./staged-files.ts";
 
 /** What a staging store can do beyond the interface of `@tus/server`; one that says nothing can do none of it. */
 export interface StagingAbilities {
@@ -22,17 +28,6 @@ export interface StagingStoreOptions {
   readonly expirationMs?: number;
 }
 
-/** One upload, as {@link StagingStore.list} finds it on the disk. */
-export interface StagedUpload {
-  readonly id: string;
-  /** The bytes that are there. */
-  readonly stagedBytes: number;
-  /** The declared size; absent while it is not known. */
-  readonly sizeBytes?: number;
-  /** When bytes were last written, in milliseconds since 1970. */
-  readonly writtenAtMs: number;
-}
-
 /**
  * Staged bytes on a local disk: one file for the bytes of an upload and one, its sidecar, for what was declared
  * about it. The offset of an upload is the size of its file, never a number kept beside it. Rejects with
@@ -40,11 +35,24 @@ export interface StagedUpload {
  */
 export class StagingStore extends DataStore {
   readonly abilities: StagingAbilities = { smallWrites: true, rangedRead: true, truncate: true };
+  /** The directory, as it was given. */
   readonly dir: string;
+  readonly #flush: boolean;
+  readonly #expirationMs: number;
+  readonly #staged: StagedFiles;
+  /** The ids that are being written, cut or deleted by this process: a second call is refused, not queued. */
+  readonly #busy = new Set<string>();
 
-  constructor(options: StagingStoreOptions) {
+  /** Touches no disk. A bad option is a `TypeError` or a `RangeError`. */
+  constructor(options: StagingStoreOptions, files: DiskFiles = diskFiles) {
     super();
-    this.dir = options.dir;
+    const { dir, flush = false, expirationMs = 0 } = options;
+    if (typeof dir !== "string" || dir === "") throw new TypeError("A staging store needs a directory: dir.");
+    if (!(expirationMs >= 0)) throw new RangeError("expirationMs is a number of milliseconds, or 0.");
+    this.dir = dir;
+    this.#flush = flush;
+    this.#expirationMs = expirationMs;
+    this.#staged = new StagedFiles(files, dir);
     this.extensions = [
       "creation",
       "creation-with-upload",
@@ -54,77 +62,176 @@ export class StagingStore extends DataStore {
     ];
   }
 
-  /** Makes the directory and checks that nobody else may read it. Every method does it first; calling it early shows a bad configuration early. */
-  open(): Promise<void> {
-    throw new Error("to come");
+  /**
+   * Makes the directory and checks that nobody else may read it. Every method does it first; calling it early shows
+   * a bad configuration early.
+   */
+  async open(): Promise<void> {
+    await this.#staged.open();
   }
 
-  /** Stages an upload of no bytes. `no_space` when its declared size is more than the disk has left. */
-  override create(_upload: Upload): Promise<Upload> {
-    throw new Error("to come");
+  /**
+   * Stages an upload of no bytes. `no_space` when its declared size is more than the disk has left. Once it
+   * resolves, the upload is there after a power cut.
+   */
+  override create(upload: Upload): Promise<Upload> {
+    const { id, size, metadata } = upload;
+    return this.#exclusively(id, async () => {
+      if (size !== undefined) await this.#assertRoom(id, size, 0);
+      await this.#staged.create(id, {
+        format: 1,
+        ...(size === undefined ? {} : { size }),
+        ...(metadata === undefined ? {} : { metadata }),
+        createdAt: upload.creation_date ?? new Date().toISOString(),
+      });
+      upload.storage = { type: "file", path: bytesName(id) };
+      return upload;
+    });
   }
 
   /**
    * Appends a stream at `offset`, which is where the staged bytes end (else `offset_mismatch`, and nothing changes).
-   * Resolves to the new offset. When the stream breaks, or the disk fails, what was stored is kept and counts:
-   * the error carries it as `partial.cursor`. Bytes past the declared size are not stored: `size_mismatch`.
-   * A second writer at the same time gets `transfer_busy`.
+   * Resolves to the new offset. When the stream breaks it rejects with the stream's error; when the disk fails, with
+   * one that carries the offset as `partial.cursor`: what was stored is kept and counts. Bytes past the declared size
+   * are not stored: `size_mismatch`. A second writer at the same time gets `transfer_busy`.
    */
   override write(
-    _stream: Readable | AsyncIterable<Uint8Array>,
-    _id: string,
-    _offset: number,
+    stream: Readable | AsyncIterable<Uint8Array | string>,
+    id: string,
+    offset: number,
   ): Promise<number> {
-    throw new Error("to come");
+    return this.#exclusively(id, async () => {
+      const { size: sizeBytes } = await this.#staged.sidecar(id);
+      await using file = await this.#staged.openForWriting(id);
+      const { size } = await file.stat();
+      if (size !== offset) throw diskErrors.offsetMismatch(id, offset, size);
+      return await appendStream(file, stream, { id, offset, sizeBytes, flush: this.#flush });
+    });
   }
 
-  /** What was declared about an upload, and its offset. */
-  override getUpload(_id: string): Promise<Upload> {
-    throw new Error("to come");
+  /**
+   * What was declared about an upload, and its offset. TUS counts the expiry from the creation date; where there is
+   * an expiry it is the time of the last write, so that what clients are told is what `deleteExpired` does.
+   */
+  override async getUpload(id: string): Promise<Upload> {
+    const { size, metadata, createdAt } = await this.#staged.sidecar(id);
+    const bytes = await this.#staged.stat(id);
+    return new Upload({
+      id,
+      offset: bytes.size,
+      creation_date: this.#expirationMs === 0 ? createdAt : bytes.mtime.toISOString(),
+      storage: { type: "file", path: bytesName(id) },
+      ...(size === undefined ? {} : { size }),
+      ...(metadata === undefined ? {} : { metadata }),
+    });
   }
 
   /** Declares the size of an upload that began without one; not smaller than what is staged, and only once. */
-  override declareUploadLength(_id: string, _sizeBytes: number): Promise<void> {
-    throw new Error("to come");
+  override declareUploadLength(id: string, sizeBytes: number): Promise<void> {
+    return this.#exclusively(id, async () => {
+      const sidecar = await this.#staged.sidecar(id);
+      const { size: stagedBytes } = await this.#staged.stat(id);
+      if (sidecar.size === sizeBytes) return;
+      if (sidecar.size !== undefined || stagedBytes > sizeBytes) {
+        throw diskErrors.sizeMismatch(stagedBytes, sizeBytes);
+      }
+      await this.#assertRoom(id, sizeBytes, stagedBytes);
+      await this.#staged.replaceSidecar(id, { ...sidecar, size: sizeBytes });
+    });
   }
 
   /** Deletes the bytes and what was declared about them. */
-  override remove(_id: string): Promise<void> {
-    throw new Error("to come");
+  override async remove(id: string): Promise<void> {
+    await this.#staged.stat(id);
+    await this.discard(id);
   }
 
-  /** Like `remove`, but an id that is not staged is fine. */
-  discard(_id: string): Promise<void> {
-    throw new Error("to come");
+  /** Like `remove`, but an id that is not staged, or not any more, is fine. */
+  discard(id: string): Promise<void> {
+    return this.#exclusively(id, () => this.#staged.delete(id));
+  }
+
+  /** How long an upload that is not written stays, for the `Upload-Expires` header. */
+  override getExpiration(): number {
+    return this.#expirationMs;
   }
 
   /** Deletes what was not written for `expirationMs`, except under a writer; resolves to how many. */
-  override deleteExpired(): Promise<number> {
-    throw new Error("to come");
+  override async deleteExpired(): Promise<number> {
+    if (this.#expirationMs === 0) return 0;
+    const writtenBefore = Date.now() - this.#expirationMs;
+    let deleted = 0;
+    for await (const { id, writtenAtMs } of this.list()) {
+      if (writtenAtMs >= writtenBefore) continue;
+      try {
+        await this.discard(id);
+        deleted += 1;
+      } catch (error) {
+        // A writer has begun since: the upload is not expired any more.
+        if (!isLongJobsError(error, "transfer_busy")) throw error;
+      }
+    }
+    return deleted;
   }
 
   /** Where the upload ends now: the size of its file. */
-  stagedBytes(_id: string): Promise<number> {
-    throw new Error("to come");
+  async stagedBytes(id: string): Promise<number> {
+    return (await this.#staged.stat(id)).size;
   }
 
   /** Cuts the staged bytes off at `sizeBytes`, which is not more than what is staged. */
-  truncate(_id: string, _sizeBytes: number): Promise<void> {
-    throw new Error("to come");
+  truncate(id: string, sizeBytes: number): Promise<void> {
+    return this.#exclusively(id, async () => {
+      await using file = await this.#staged.openForWriting(id);
+      const { size } = await file.stat();
+      if (!isSize(sizeBytes) || sizeBytes > size) throw diskErrors.offsetMismatch(id, sizeBytes, size);
+      try {
+        await file.truncate(sizeBytes);
+        if (this.#flush) await file.sync();
+      } catch (cause) {
+        throw diskErrors.failed(`transfer ${id} cannot be cut`, cause);
+      }
+    });
   }
 
   /** The staged bytes, open for reading; the caller closes them. */
-  openStaged(_id: string): Promise<FileHandle> {
-    throw new Error("to come");
+  openStaged(id: string): Promise<FileHandle> {
+    return this.#staged.openForReading(id);
   }
 
   /** Every upload in the directory, for a sweep that compares it with the records. */
   list(): AsyncIterable<StagedUpload> {
-    throw new Error("to come");
+    return this.#staged.list();
   }
 
-  /** Bytes that may still be written to this disk. */
+  /** Bytes that may still be written to this disk; `Infinity` where the system does not tell. */
   freeBytes(): Promise<number> {
-    throw new Error("to come");
+    return this.#staged.freeBytes();
   }
+
+  /** @internal The file with the staged bytes, for `publish`, which moves it. */
+  pathOf(id: string): Promise<string> {
+    return this.#staged.bytesPath(id);
+  }
+
+  async #assertRoom(id: string, sizeBytes: number, stagedBytes: number): Promise<void> {
+    if (!isSize(sizeBytes)) throw new RangeError("The size of an upload is a whole number of bytes.");
+    const missing = sizeBytes - stagedBytes;
+    if (missing <= (await this.freeBytes())) return;
+    throw diskErrors.failed(`transfer ${id} needs ${missing} bytes`, { code: "ENOSPC" }, stagedBytes);
+  }
+
+  async #exclusively<T>(id: string, act: () => Promise<T>): Promise<T> {
+    if (this.#busy.has(id)) throw diskErrors.transferBusy(`Transfer ${id}`);
+    this.#busy.add(id);
+    try {
+      return await act();
+    } finally {
+      this.#busy.delete(id);
+    }
+  }
+}
+
+function isSize(bytes: number): boolean {
+  return Number.isSafeInteger(bytes) && bytes >= 0;
 }
