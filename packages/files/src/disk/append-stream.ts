@@ -57,8 +57,12 @@ async function drain(
 }
 
 async function fail(file: FileHandle, id: string, cause: unknown): Promise<never> {
-  const { size } = await file.stat();
-  throw diskErrors.failed(`${size} bytes of transfer ${id} are staged`, cause, size);
+  // A disk that does not even tell the size: the caller asks for the status later.
+  const size = await file.stat().then(
+    (stats) => stats.size,
+    () => undefined,
+  );
+  throw diskErrors.failed(`transfer ${id} cannot be written`, cause, size);
 }
 
 /**

@@ -4,13 +4,13 @@ import type { FileHandle } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** What tells one content of a file from every other: JSON, so that a record can keep it between two reads. */
-export interface FilePin {
+export type FilePin = {
   readonly dev: string;
   readonly ino: string;
   readonly sizeBytes: number;
   readonly mtimeNs: string;
   readonly ctimeNs: string;
-}
+};
 
 /**
  * Kernels before 6.13 stamp files from a clock that moves in steps of up to 10 ms: a second change in the same

@@ -74,7 +74,7 @@ async function linkAs(target: Target, file: UnnamedFile, name: string): Promise<
  */
 async function moveExclusively(target: Target, file: UnnamedFile, name: string): Promise<boolean> {
   const entry = target.directory.entry(name);
-  const found = await lstat(target, name);
+  const found = await target.stat(name);
   if (found === undefined) {
     await file.onPrepared({ ...file.note, placeholder: name });
     try {
@@ -84,7 +84,7 @@ async function moveExclusively(target: Target, file: UnnamedFile, name: string):
       await file.onPrepared(file.note);
       return false;
     }
-  } else if (file.placeholder !== name || !found.isFile() || found.size > 0n) {
+  } else if (file.placeholder !== name || found.size > 0n) {
     return false;
   }
   try {

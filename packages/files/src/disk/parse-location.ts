@@ -4,6 +4,9 @@ import { isTemporaryName } from "./temporary-name.ts";
 /** Longer paths are refused before a directory is opened for each of their names. */
 const maxPathBytes = 4096;
 
+/** What the file systems in use hold. */
+const maxNameBytes = 255;
+
 /** Characters that steer a terminal, end a line or separate names on some system; and halves of characters. */
 const forbidden = /[\p{Cc}\p{Cs}\\]/u;
 
@@ -23,6 +26,7 @@ export function parsePath(path: string, platform: NodeJS.Platform): string[] {
   const names = path.split("/");
   for (const name of names) {
     if (name === "" || name === "." || name === "..") throw refused(`The path ${quote(path)} is not plain.`);
+    if (Buffer.byteLength(name) > maxNameBytes) throw refused("A name in the path is too long.");
     if (isTemporaryName(name) || (platform === "win32" && windowsName.test(name))) {
       throw refused(`The name ${quote(name)} is reserved.`);
     }

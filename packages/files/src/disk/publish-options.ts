@@ -13,13 +13,13 @@ export type StagedBytes =
  * Which file is about to get its name. Kept durably before the name is given, it lets a repeated call after a
  * crash recognise its own file instead of meeting it as a stranger's. JSON.
  */
-export interface PublishNote {
+export type PublishNote = {
   readonly ino: string;
   readonly sizeBytes: number;
   readonly sha256: string;
   /** An empty file of this name is ours: it keeps the name free on a disk without links. */
   readonly placeholder?: string;
-}
+};
 
 /** What `publish` needs. */
 export interface PublishOptions {

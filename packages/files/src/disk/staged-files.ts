@@ -90,12 +90,18 @@ export class StagedFiles {
     return this.#openBytes(id, constants.O_RDONLY);
   }
 
-  async openForWriting(id: string): Promise<FileHandle> {
+  /** The file, which the caller closes, and its size. */
+  async openForWriting(id: string): Promise<{ file: FileHandle; size: number }> {
     const file = await this.#openBytes(id, constants.O_WRONLY);
-    // A second name means that publishing was cut short after it had given the name: these bytes are the target's.
-    if ((await file.stat()).nlink === 1) return file;
-    await file.close();
-    throw diskErrors.published(id);
+    try {
+      const { size, nlink } = await act(`the size of transfer ${id} cannot be told`, () => file.stat());
+      // A second name means that publishing was cut short after it had given the name: these bytes are the target's.
+      if (nlink > 1) throw diskErrors.published(id);
+      return { file, size };
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
   }
 
   /** Deletes both files, those that are there. */

@@ -102,8 +102,8 @@ export class StagingStore extends DataStore {
   ): Promise<number> {
     return this.#exclusively(id, async () => {
       const { size: sizeBytes } = await this.#staged.sidecar(id);
-      await using file = await this.#staged.openForWriting(id);
-      const { size } = await file.stat();
+      const { file, size } = await this.#staged.openForWriting(id);
+      await using _open = file;
       if (size !== offset) throw diskErrors.offsetMismatch(id, offset, size);
       return await appendStream(file, stream, { id, offset, sizeBytes, flush: this.#flush });
     });
@@ -182,8 +182,8 @@ export class StagingStore extends DataStore {
   /** Cuts the staged bytes off at `sizeBytes`, which is not more than what is staged. */
   truncate(id: string, sizeBytes: number): Promise<void> {
     return this.#exclusively(id, async () => {
-      await using file = await this.#staged.openForWriting(id);
-      const { size } = await file.stat();
+      const { file, size } = await this.#staged.openForWriting(id);
+      await using _open = file;
       if (!isSize(sizeBytes) || sizeBytes > size) throw diskErrors.offsetMismatch(id, sizeBytes, size);
       try {
         await file.truncate(sizeBytes);

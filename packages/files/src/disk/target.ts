@@ -5,10 +5,10 @@ import { assertRegular } from "./open-regular.ts";
 import { toPathError } from "./path-errors.ts";
 
 /** A file, as clients name it: the name of a root, and a relative path with forward slashes. */
-export interface FileLocation {
+export type FileLocation = {
   readonly root: string;
   readonly path: string;
-}
+};
 
 /** What a {@link Target} is made of. */
 export interface TargetParts {
