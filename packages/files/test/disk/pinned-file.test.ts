@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events";
 import {
   appendFileSync,
   mkdirSync,
@@ -9,7 +10,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { open } from "node:fs/promises";
+import { open, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { DigestCache } from "../../src/disk/digest-cache.ts";
@@ -346,10 +347,14 @@ test("the descriptor is closed when the last use ends, whatever the use was", as
   const closed: string[] = [];
   const path = join(tempDir(), "source.bin");
   writeFileSync(path, someBytes(600_000));
-  const openPinned = async (name: string): Promise<PinnedFile> => {
+  const openWatched = async (name: string): Promise<FileHandle> => {
     const handle = await open(path, "r");
-    handle.once("close", () => closed.push(name));
-    return PinnedFile.open(handle);
+    // An emitter, which its type does not say.
+    (handle as unknown as EventEmitter).once("close", () => closed.push(name));
+    return handle;
+  };
+  const openPinned = async (name: string): Promise<PinnedFile> => {
+    return PinnedFile.open(await openWatched(name));
   };
   const whole = await openPinned("read to the end");
   const stream = whole.stream();
@@ -366,8 +371,7 @@ test("the descriptor is closed when the last use ends, whatever the use was", as
   await broken.close();
   writeFileSync(path, "other");
   await expect(collect(breaking)).rejects.toMatchObject(changed);
-  const refused = await open(path, "r");
-  refused.once("close", () => closed.push("refused"));
+  const refused = await openWatched("refused");
   await expect(PinnedFile.open(refused, { pin: whole.pin })).rejects.toMatchObject(changed);
   expect(closed).toEqual(["read to the end", "cancelled", "broken off", "refused"]);
 });

@@ -16,6 +16,7 @@ import { PassThrough } from "node:stream";
 import { isLongJobsError } from "@longjobs/core";
 import { Upload } from "@tus/server";
 import { expect, test } from "vitest";
+import type { StagedUpload } from "../../src/disk/staged-files.ts";
 import { StagingStore } from "../../src/disk/staging-store.ts";
 import { brokenStream, someBytes, streamOf } from "./support/bytes.ts";
 import { declare, openStaging, stage } from "./support/staging.ts";
@@ -314,7 +315,8 @@ test("the list tells every upload once, halves too, so that a sweep can delete t
   await declare(store, "moved", 7);
   rmSync(join(store.dir, "moved.part"));
 
-  const found = await Array.fromAsync(store.list());
+  const found: StagedUpload[] = [];
+  for await (const upload of store.list()) found.push(upload);
   expect(found.toSorted((a, b) => a.id.localeCompare(b.id))).toEqual([
     { id: "half", stagedBytes: 3, writtenAtMs: expect.any(Number) as number },
     { id: "moved", stagedBytes: 0, writtenAtMs: expect.any(Number) as number },
