@@ -1,2 +1,11 @@
 // Everything listed here is public API.
-export {};
+export { createFiles, withFileTransfer } from "./create-files.ts";
+export type { Files } from "./create-files.ts";
+export type { PublishPolicy } from "./disk/publish.ts";
+export type { RootOptions } from "./disk/root.ts";
+export { StagingStore } from "./disk/staging-store.ts";
+export type { StagingAbilities, StagingStoreOptions } from "./disk/staging-store.ts";
+export type { FilesHttpOptions, FilesLimits, FilesOptions } from "./options.ts";
+export type { McpServerLike } from "./sdk-server.ts";
+export type { ForeignStagingStore } from "./staging.ts";
+export type { SweptTransfers } from "./sweep-transfers.ts";

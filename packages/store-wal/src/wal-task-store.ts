@@ -58,6 +58,11 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskS
   readonly #leases: WalLeases;
   #closing: Promise<void> | undefined;
 
+  /** Its directory, as it was given: nothing that clients can reach may hold it. */
+  get dir(): string {
+    return this.#options.dir;
+  }
+
   private constructor(engine: LogEngine, options: ResolvedOptions) {
     this.#engine = engine;
     this.#options = options;

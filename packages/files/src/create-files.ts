@@ -1,0 +1,205 @@
+import { liveOwners, reportBackgroundError, scopeResolver, TaskWriter } from "@longjobs/core";
+import { DigestWork } from "./digest-work.ts";
+import { createRoots } from "./disk/roots.ts";
+import { SigningKeys } from "./http/signing-keys.ts";
+import { TransferUrls } from "./http/transfer-urls.ts";
+import { resolveFilesOptions, type FilesOptions, type ResolvedFilesOptions } from "./options.ts";
+import { QuotaLedger } from "./quota-ledger.ts";
+import { attachTools, type McpServerLike } from "./sdk-server.ts";
+import { toStaging } from "./staging.ts";
+import { sweepTransfers, type SweptTransfers } from "./sweep-transfers.ts";
+import { configurationError } from "./tell-error.ts";
+import { createTransferTools } from "./tools/transfer-tools.ts";
+import type { TransferTool } from "./tools/transfer-tool.ts";
+import type { TransferContext } from "./transfer-context.ts";
+import { TransferLocks } from "./transfer-locks.ts";
+import { transferKind } from "./transfer-record.ts";
+import { transferErrors } from "./transfer-errors.ts";
+import { TransferWriters } from "./transfer-writers.ts";
+
+/** File transfer for any number of servers over one store. */
+export interface Files {
+  /**
+   * Registers the tools on a server, and returns that server. In a factory, once per instance.
+   *
+   * @throws TypeError for what is no server; Error for one that is attached already, or has a tool of that name.
+   */
+  attach<Server extends McpServerLike>(server: Server): Server;
+  /**
+   * Opens the staging and checks that no root holds it, or the other way round. Every call does it first; calling it early
+   * shows a bad configuration early.
+   *
+   * @throws TypeError
+   */
+  open(): Promise<void>;
+  /** Deletes what has expired, now. Happens by itself every `sweepIntervalMs`. */
+  sweep(): Promise<SweptTransfers>;
+  /** Counts of what is held in memory; all return to zero when nothing is being transferred. */
+  stats(): { readonly writers: number; readonly digests: number };
+  /** Stops: writers are asked to stop, and are waited for. The store stays open. Idempotent. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Makes file transfer over a store: one object per store and process, attached to every server instance with
+ * {@link Files.attach}.
+ *
+ * @throws TypeError, RangeError for its options
+ */
+export function createFiles(options: FilesOptions): Files {
+  return new AttachedFiles(options, resolveFilesOptions(options));
+}
+
+/** {@link createFiles} and `attach` in one, for a process with one server. */
+export function withFileTransfer(server: McpServerLike, options: FilesOptions): Files {
+  const files = createFiles(options);
+  files.attach(server);
+  return files;
+}
+
+/** What stands beside the data of a chunk in a message: the frame, ids, and what hosts put into `_meta`. */
+const messageFrameBytes = 4 * 1024;
+
+class AttachedFiles implements Files {
+  readonly #options: ResolvedFilesOptions;
+  readonly #context: TransferContext;
+  readonly #tools: readonly TransferTool[];
+  readonly #owner: string;
+  readonly #closing = new AbortController();
+  #opened: Promise<void> | undefined;
+  #sweepTimer: ReturnType<typeof setInterval> | undefined;
+  #sweeping: Promise<SweptTransfers> | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(options: FilesOptions, resolved: ResolvedFilesOptions) {
+    this.#options = resolved;
+    this.#owner = resolved.randomId();
+    this.#context = createContext(options, resolved, this.#owner, this.#closing.signal);
+    const urls = createUrls(options, resolved);
+    this.#tools = createTransferTools({
+      urls,
+      transfers: this.#context,
+      prefix: resolved.toolPrefix,
+      ready: () => this.open(),
+      rootNames: { read: this.#context.roots.names("read"), write: this.#context.roots.names("write") },
+      resolveScope: scopeResolver(options.scope, {
+        factory: "createFiles",
+        things: "transfers",
+        refuse: configurationError,
+        failed: (thrown) => thrown,
+      }),
+    });
+    liveOwners().add(this.#owner);
+  }
+
+  attach<Server extends McpServerLike>(server: Server): Server {
+    attachTools(server, this.#tools);
+    return server;
+  }
+
+  async open(): Promise<void> {
+    if (this.#closed !== undefined) throw transferErrors.shutdown();
+    this.#opened ??= this.#open();
+    try {
+      await this.#opened;
+    } catch (error) {
+      this.#opened = undefined;
+      throw error;
+    }
+  }
+
+  async sweep(): Promise<SweptTransfers> {
+    await this.open();
+    this.#sweeping ??= sweepTransfers(this.#context).finally(() => {
+      this.#sweeping = undefined;
+    });
+    return this.#sweeping;
+  }
+
+  stats(): { readonly writers: number; readonly digests: number } {
+    return { writers: this.#context.locks.size, digests: this.#context.digests.size };
+  }
+
+  async close(): Promise<void> {
+    this.#closed ??= this.#close();
+    await this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #open(): Promise<void> {
+    const { ownDirs, sweepIntervalMs } = this.#options;
+    const { roots, staging } = this.#context;
+    await roots.check(ownDirs);
+    await staging.local?.open();
+    if (sweepIntervalMs === null) return;
+    this.#sweepTimer = setInterval(() => void this.#sweepInBackground(), sweepIntervalMs);
+    this.#sweepTimer.unref();
+  }
+
+  async #sweepInBackground(): Promise<void> {
+    try {
+      await this.sweep();
+    } catch (error) {
+      if (this.#closed === undefined) reportBackgroundError(error, this.#context.onError);
+    }
+  }
+
+  async #close(): Promise<void> {
+    clearInterval(this.#sweepTimer);
+    this.#closing.abort(transferErrors.shutdown());
+    this.#context.locks.stopAll();
+    await this.#context.locks.settled();
+    await this.#context.digests.settled();
+    await this.#sweeping?.catch(heard);
+    // Last: from here on others may take over what this instance left behind.
+    liveOwners().delete(this.#owner);
+  }
+}
+
+/** Whoever asked for the sweep hears of its failure. */
+function heard(): void {}
+
+function createContext(
+  { store, onError, roots }: FilesOptions,
+  resolved: ResolvedFilesOptions,
+  owner: string,
+  closing: AbortSignal,
+): TransferContext {
+  const { leaseMs, limits, maxMessageBytes, monotonicMs, now, random, staleWriterMs } = resolved;
+  const room = maxMessageBytes - messageFrameBytes;
+  const writer = new TaskWriter({ store, now, random, kind: transferKind }, () => undefined);
+  const locks = new TransferLocks({ staleWriterMs, stopGraceMs: leaseMs, monotonicMs });
+  return {
+    store,
+    writer,
+    locks,
+    closing,
+    onError,
+    now,
+    random,
+    leaseMs,
+    randomId: resolved.randomId,
+    idleMs: resolved.idleMs,
+    maxLifetimeMs: resolved.maxLifetimeMs,
+    retentionMs: resolved.retentionMs,
+    maxFileBytes: limits.maxFileBytes,
+    // Base64 takes four bytes for three. An answer has the data twice: as text and as structure.
+    maxWriteBytes: Math.floor(room / 4) * 3,
+    maxReadBytes: Math.floor(room / 8) * 3,
+    writers: new TransferWriters({ ...resolved, store, writer, locks, owner, onError }),
+    ledger: new QuotaLedger({ store, now, random, ...limits }),
+    staging: toStaging(resolved.staging),
+    roots: createRoots(roots),
+    digests: new DigestWork(closing, onError),
+  };
+}
+
+function createUrls({ store }: FilesOptions, { http, now }: ResolvedFilesOptions): TransferUrls | undefined {
+  if (http === undefined) return undefined;
+  const { baseUrl, downloadUrlMs, secrets } = http;
+  return new TransferUrls({ baseUrl, downloadUrlMs, now, keys: new SigningKeys(store, secrets, now) });
+}

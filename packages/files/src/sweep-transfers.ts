@@ -1,0 +1,61 @@
+import { isLongJobsError } from "@longjobs/core";
+import type { TransferContext } from "./transfer-context.ts";
+import { isTransfer, type TransferRecord } from "./transfer-record.ts";
+
+/** What a sweep removed. */
+export interface SweptTransfers {
+  /** Expired records, ours and those of others in the same store. */
+  readonly records: number;
+  /** Transfers whose staged bytes were deleted. */
+  readonly staged: number;
+}
+
+/**
+ * Deletes what has expired: staged bytes, records, what is counted for them, and the copies that a crash left beside a
+ * target. Bytes under a writer are never touched: a live writer keeps its record alive, on whatever instance.
+ */
+export async function sweepTransfers(context: TransferContext): Promise<SweptTransfers> {
+  const staged = await sweepStaged(context);
+  await context.roots.sweepTemporaries();
+  const records = await context.store.sweep();
+  await context.ledger.sweep();
+  return { staged, records };
+}
+
+/** Staged bytes without an open record are garbage: a record is written before its bytes, and ended before they go. */
+async function sweepStaged(context: TransferContext): Promise<number> {
+  const { locks, staging } = context;
+  let swept = 0;
+  for await (const id of staging.list()) {
+    if (locks.isHeld(id) || (await isWanted(id, context))) continue;
+    try {
+      await staging.discard(id);
+      swept += 1;
+    } catch (error) {
+      // Somebody writes to it at this very moment: the next sweep looks again.
+      if (!isLongJobsError(error, "transfer_busy")) throw error;
+    }
+  }
+  return swept;
+}
+
+async function isWanted(id: string, context: TransferContext): Promise<boolean> {
+  const record = await context.store.get(id);
+  if (record === undefined || record.kind === undefined) return false;
+  // What a newer version wrote is not ours to judge.
+  if (!isTransfer(record)) return true;
+  if (record.status !== "working") return false;
+  return spilledOf(record) === undefined || (await isTaskThere(record, context));
+}
+
+/** A spilled result goes with its task. */
+async function isTaskThere(record: TransferRecord, { store }: TransferContext): Promise<boolean> {
+  const taskId = spilledOf(record);
+  if (taskId !== undefined && (await store.get(taskId)) !== undefined) return true;
+  await store.update(record.taskId, { ttlMs: 0 }, record.version);
+  return false;
+}
+
+function spilledOf({ data }: TransferRecord): string | undefined {
+  return data.direction === "download" && "taskId" in data.source ? data.source.taskId : undefined;
+}
