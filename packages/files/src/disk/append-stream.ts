@@ -1,4 +1,5 @@
 import type { FileHandle } from "node:fs/promises";
+import { AppendQueue } from "./append-queue.ts";
 import { diskErrors } from "./disk-errors.ts";
 
 /** What {@link appendStream} needs to know. */
@@ -39,20 +40,20 @@ async function drain(
   stream: AsyncIterable<Uint8Array | string>,
   { id, offset, sizeBytes = Number.MAX_SAFE_INTEGER }: AppendOptions,
 ): Promise<void> {
-  let position = offset;
-  for await (const piece of stream) {
-    const chunk = typeof piece === "string" ? Buffer.from(piece) : piece;
-    const fitting = Math.min(chunk.length, sizeBytes - position);
-    for (let done = 0; done < fitting;) {
-      // A short write is no failure: the next one tells why, and what was written counts.
-      const { bytesWritten } = await file
-        .write(chunk, done, fitting - done, position)
-        .catch((cause: unknown) => fail(file, id, cause));
-      if (bytesWritten === 0) await fail(file, id, new Error("The system wrote nothing."));
-      done += bytesWritten;
-      position += bytesWritten;
+  const queue = new AppendQueue(file, offset);
+  const push = (piece: Uint8Array): Promise<void> =>
+    queue.push(piece).catch((cause: unknown) => fail(file, id, cause));
+  let room = sizeBytes - offset;
+  try {
+    for await (const piece of stream) {
+      const chunk = typeof piece === "string" ? Buffer.from(piece) : piece;
+      await push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+      if (chunk.length > room) throw diskErrors.pastDeclaredSize(id, sizeBytes);
+      room -= chunk.length;
     }
-    if (fitting < chunk.length) throw diskErrors.pastDeclaredSize(id, sizeBytes);
+  } finally {
+    // Also after a broken stream: what came is stored, and the file is closed only when no write is going on.
+    await queue.settle().catch((cause: unknown) => fail(file, id, cause));
   }
 }
 
