@@ -26,5 +26,9 @@ export function toPathError(error: unknown, { root, path }: FileLocation): unkno
   const reason = reasons[errnoOf(error) ?? ""];
   const what = `${quote(path)} in the root ${quote(root)}`;
   if (reason === undefined) return toDiskError(`${what} cannot be used`, error);
-  return diskErrors.pathNotAllowed(`${what} ${reason}.`, "Name a file that can be used.", error);
+  return diskErrors.pathNotAllowed(
+    `${what} ${reason}.`,
+    "Name a regular file inside the root, by a path without links.",
+    error,
+  );
 }

@@ -1,3 +1,4 @@
+import { isLongJobsError } from "@longjobs/core";
 import { DigestCache } from "./digest-cache.ts";
 import { diskErrors, quote } from "./disk-errors.ts";
 import { type DiskFiles, diskFiles, errnoOf } from "./disk-files.ts";
@@ -39,6 +40,8 @@ export class Roots {
   readonly #roots: ReadonlyMap<string, Root>;
   readonly #files: DiskFiles;
   readonly #digests = new DigestCache();
+  /** What a call of this process leaves behind it removes itself: one walk finds what others left. */
+  #isSwept = false;
 
   constructor(roots: Readonly<Record<string, RootOptions>>, files: DiskFiles = diskFiles) {
     this.#roots = new Map(Object.entries(roots).map(([name, options]) => [name, new Root(name, options)]));
@@ -108,26 +111,28 @@ export class Roots {
       await using target = await this.resolveTarget(location);
       return await target.exists();
     } catch (error) {
-      const isMissing = errnoOf((error as { cause?: unknown }).cause) === "ENOENT";
+      const { cause } = error as { readonly cause?: unknown };
+      const isMissing = isLongJobsError(error, "path_not_allowed") && errnoOf(cause) === "ENOENT";
       if (createParents && isMissing) return false;
       throw error;
     }
   }
 
   /**
-   * Removes what copies left behind that were cut short, in all roots that can be written. Call it at start, and later
-   * once more if it found `young` ones: they may still be in use.
+   * Removes what copies left behind that were cut short, in all roots that can be written. Walks the roots at its first
+   * call, and later only while the last walk found `young` ones: they may still be in use.
    */
   async sweepTemporaries(options: SweepOptions = {}): Promise<SweepResult> {
+    if (this.#isSwept) return { removed: 0, young: 0 };
     let removed = 0;
     let young = 0;
-    for (const name of this.names("write")) {
-      const root = this.#roots.get(name);
-      if (root === undefined) continue;
+    for (const root of this.#roots.values()) {
+      if (!root.grants("write")) continue;
       const found = await sweepRoot(this.#files, root, options);
       removed += found.removed;
       young += found.young;
     }
+    this.#isSwept = young === 0;
     return { removed, young };
   }
 

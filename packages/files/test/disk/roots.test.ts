@@ -266,7 +266,11 @@ for (const [way, files] of ways) {
     for (const path of [join(inside, old), join(inside, "deep/er", deep), join(outside, beyond)])
       utimesSync(path, 0, 0);
     expect(await roots.sweepTemporaries()).toEqual({ removed: 2, young: 1 });
+    // Again only while there are young ones.
     expect(await roots.sweepTemporaries({ olderThanMs: -1000 })).toEqual({ removed: 1, young: 0 });
+    writeFileSync(join(inside, old), "x");
+    expect(await roots.sweepTemporaries({ olderThanMs: -1000 })).toEqual({ removed: 0, young: 0 });
+    rmSync(join(inside, old));
     expect(readdirSync(inside).toSorted()).toEqual(
       [".longjobs-1.part", directory, "deep", "keep.part"].toSorted(),
     );
@@ -348,9 +352,15 @@ test("a root that is missing or closed is the server's fault, not the client's",
   await expect(roots.openSource({ root: "files", path: "a" })).rejects.toMatchObject({
     code: "store_unavailable",
   });
-  await expect(roots.resolveTarget({ root: "files", path: "a" })).rejects.toMatchObject({
-    code: "store_unavailable",
-  });
+  for (const createParents of [true, false]) {
+    const location = { root: "files", path: "a" };
+    await expect(roots.resolveTarget(location, { createParents })).rejects.toMatchObject({
+      code: "store_unavailable",
+    });
+    await expect(roots.checkTarget(location, { createParents })).rejects.toMatchObject({
+      code: "store_unavailable",
+    });
+  }
 });
 
 test("a disk that fails under a path is store_unavailable, and one that is full is no_space", async () => {

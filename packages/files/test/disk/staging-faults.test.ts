@@ -128,6 +128,18 @@ test("when the bytes of a failed flush cannot be taken back either, the error sa
   expect((error.cause as AggregateError).errors).toHaveLength(2);
 });
 
+test("the directory has its mode from the first moment", async () => {
+  const modes: number[] = [];
+  let dir = "";
+  const files = watchedFiles(({ name }) => {
+    if (name === "opendir") modes.push(statSync(dir).mode & 0o777);
+  });
+  const store = openStaging({}, files);
+  dir = store.dir;
+  await store.open();
+  expect(modes).toEqual([0o700]);
+});
+
 test("a declaration is written aside, flushed, renamed, and its name flushed, before the upload is acknowledged", async () => {
   const operations: string[] = [];
   const files = watchedFiles(({ name, path }) => {
