@@ -1,7 +1,7 @@
 import type { FileHandle } from "node:fs/promises";
 
 /** Large enough that the system calls cost little, small enough that hashing it takes well under a millisecond. */
-export const chunkBytes: number = 256 * 1024;
+const chunkBytes = 256 * 1024;
 
 /** Options of {@link readThrough}. */
 export interface ReadThroughOptions {
