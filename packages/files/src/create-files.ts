@@ -1,8 +1,9 @@
 import { liveOwners, reportBackgroundError, scopeResolver, TaskWriter } from "@longjobs/core";
 import { DigestWork } from "./digest-work.ts";
 import { createRoots } from "./disk/roots.ts";
+import { FilesEndpoint, type FetchOptions } from "./http/files-endpoint.ts";
 import { SigningKeys } from "./http/signing-keys.ts";
-import { TransferUrls } from "./http/transfer-urls.ts";
+import { TransferUrls, type UploadGrant } from "./http/transfer-urls.ts";
 import { resolveFilesOptions, type FilesOptions, type ResolvedFilesOptions } from "./options.ts";
 import { QuotaLedger } from "./quota-ledger.ts";
 import { attachTools, type McpServerLike } from "./sdk-server.ts";
@@ -32,6 +33,20 @@ export interface Files {
    * @throws TypeError
    */
   open(): Promise<void>;
+  /**
+   * Serves the endpoint: TUS 1.0 for uploads, GET with ranges for downloads. Every refusal is a response with an
+   * envelope.
+   *
+   * @throws TypeError without `http` in the options
+   */
+  fetch(request: Request, options?: FetchOptions): Promise<Response>;
+  /**
+   * A URL that takes POST of TUS: for pages and programs that upload without a tool call. An upload whose metadata have
+   * `sha256` is published with its last byte; others wait for a commit.
+   *
+   * @throws TypeError without `http` in the options, or for a root that cannot be written
+   */
+  createUploadUrl(grant: UploadGrant): Promise<string>;
   /** Deletes what has expired, now. Happens by itself every `sweepIntervalMs`. */
   sweep(): Promise<SweptTransfers>;
   /** Counts of what is held in memory; all return to zero when nothing is being transferred. */
@@ -65,6 +80,8 @@ class AttachedFiles implements Files {
   readonly #options: ResolvedFilesOptions;
   readonly #context: TransferContext;
   readonly #tools: readonly TransferTool[];
+  readonly #urls: TransferUrls | undefined;
+  readonly #endpoint: FilesEndpoint | undefined;
   readonly #owner: string;
   readonly #closing = new AbortController();
   #opened: Promise<void> | undefined;
@@ -76,26 +93,48 @@ class AttachedFiles implements Files {
     this.#options = resolved;
     this.#owner = resolved.randomId();
     this.#context = createContext(options, resolved, this.#owner, this.#closing.signal);
+    const context = this.#context;
     const urls = createUrls(options, resolved);
+    const ready = (): Promise<void> => this.open();
+    const resolveScope = scopeResolver(options.scope, {
+      factory: "createFiles",
+      things: "transfers",
+      refuse: configurationError,
+      failed: (thrown) => thrown,
+    });
     this.#tools = createTransferTools({
       urls,
-      transfers: this.#context,
+      ready,
+      resolveScope,
+      transfers: context,
       prefix: resolved.toolPrefix,
-      ready: () => this.open(),
-      rootNames: { read: this.#context.roots.names("read"), write: this.#context.roots.names("write") },
-      resolveScope: scopeResolver(options.scope, {
-        factory: "createFiles",
-        things: "transfers",
-        refuse: configurationError,
-        failed: (thrown) => thrown,
-      }),
+      rootNames: { read: context.roots.names("read"), write: context.roots.names("write") },
     });
+    this.#urls = urls;
+    if (urls !== undefined && resolved.http !== undefined)
+      this.#endpoint = new FilesEndpoint({ context, urls, ready, resolveScope, http: resolved.http });
     liveOwners().add(this.#owner);
   }
 
   attach<Server extends McpServerLike>(server: Server): Server {
     attachTools(server, this.#tools);
     return server;
+  }
+
+  async fetch(request: Request, options: FetchOptions = {}): Promise<Response> {
+    if (this.#endpoint === undefined) throw noEndpoint();
+    return this.#endpoint.fetch(request, options);
+  }
+
+  async createUploadUrl(grant: UploadGrant): Promise<string> {
+    if (this.#urls === undefined) throw noEndpoint();
+    await this.open();
+    const writable = this.#context.roots.names("write");
+    if (!writable.includes(grant.root))
+      throw new TypeError(
+        `${JSON.stringify(grant.root)} is none of the roots that can be written: ${writable.join(", ")}.`,
+      );
+    return this.#urls.creationUrl(grant);
   }
 
   async open(): Promise<void> {
@@ -158,6 +197,10 @@ class AttachedFiles implements Files {
     // Last: from here on others may take over what this instance left behind.
     liveOwners().delete(this.#owner);
   }
+}
+
+function noEndpoint(): TypeError {
+  return new TypeError("There is no endpoint: pass http: { baseUrl } to createFiles.");
 }
 
 /** Whoever asked for the sweep hears of its failure. */

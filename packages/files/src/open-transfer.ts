@@ -8,7 +8,7 @@ import type { Scope, TransferContext } from "./transfer-context.ts";
 import { transferErrors } from "./transfer-errors.ts";
 import { idleTtlMs } from "./transfer-expiry.ts";
 import { newDownloadState, newUploadState, transferKind } from "./transfer-record.ts";
-import type { TransferRecord, TransferState, UploadState } from "./transfer-record.ts";
+import type { DownloadState, TransferRecord, TransferState, UploadState } from "./transfer-record.ts";
 
 /** What somebody wants to upload. */
 export interface OpenUpload {
@@ -28,7 +28,7 @@ export interface OpenDownload {
 }
 
 /** What an upload over HTTP has besides. */
-export type HttpUpload = Pick<UploadState, "metadata" | "commitOnLastByte">;
+export type HttpUpload = Pick<UploadState, "metadata" | "commitOnLastByte" | "maxFileBytes">;
 
 /**
  * Opens an upload. Everything that can be refused is refused here, before a byte is sent.
@@ -40,7 +40,7 @@ export async function openUpload(
   scope: Scope,
   context: TransferContext,
   http: HttpUpload = {},
-): Promise<TransferRecord> {
+): Promise<TransferRecord<UploadState>> {
   const { roots, staging, maxFileBytes } = context;
   const { size, ifExists = "fail" } = wish;
   if (size !== undefined) assertSize(size, maxFileBytes);
@@ -65,7 +65,7 @@ export async function openDownload(
   wish: OpenDownload,
   scope: Scope,
   context: TransferContext,
-): Promise<TransferRecord> {
+): Promise<TransferRecord<DownloadState>> {
   const location = locate(wish, context.roots.names("read"));
   await using file = await context.roots.openSource(location);
   const sha256 = await digestAtOnce(file);

@@ -34,11 +34,14 @@ export function endedTtlMs(
 }
 
 /** Milliseconds since the transfer was opened, on the clock of this process. */
-export function elapsedOf({ createdAt }: TaskRecord, nowMs: number): number {
+export function elapsedOf({ createdAt }: Pick<TaskRecord, "createdAt">, nowMs: number): number {
   return Math.max(0, nowMs - Date.parse(createdAt));
 }
 
 /** When a transfer expires, in milliseconds since 1970; `undefined` for never. */
-export function expiresAtMs({ createdAt, ttlMs }: TaskRecord): number | undefined {
+export function expiresAtMs({
+  createdAt,
+  ttlMs,
+}: Pick<TaskRecord, "createdAt" | "ttlMs">): number | undefined {
   return ttlMs === null ? undefined : Date.parse(createdAt) + ttlMs;
 }

@@ -23,6 +23,8 @@ export type UploadState = {
   readonly sha256?: string;
   /** Publish as soon as all bytes are staged: for clients that cannot call the commit tool. */
   readonly commitOnLastByte?: true;
+  /** The largest that it may become, where that is less than what the server takes. */
+  readonly maxFileBytes?: number;
   /** `Upload-Metadata` as the client sent it. */
   readonly metadata?: string;
   /** Where the last chunk of a tool began: only that one may be repeated. */

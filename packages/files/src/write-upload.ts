@@ -213,14 +213,18 @@ async function assertRoom(
   staged: number,
   context: TransferContext,
 ): Promise<void> {
-  const { sizeBytes } = stateOf(writer);
-  const { maxFileBytes } = context;
+  const { maxFileBytes: ownMax, sizeBytes } = stateOf(writer);
+  const maxFileBytes = smallerOf(ownMax ?? null, context.maxFileBytes);
   if (sizeBytes !== null) {
     if (end > sizeBytes) throw transferErrors.pastSize(staged, sizeBytes);
     return;
   }
   if (maxFileBytes !== null && end > maxFileBytes) throw transferErrors.tooLarge(maxFileBytes);
   await countBytes(writer, end, context);
+}
+
+function smallerOf(left: number | null, right: number | null): number | null {
+  return left === null || right === null ? (left ?? right) : Math.min(left, right);
 }
 
 /** Counts a step more than is needed, where the quota has it, and resolves to where the next one begins. */
