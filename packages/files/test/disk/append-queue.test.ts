@@ -92,9 +92,12 @@ test("after a failed write nothing more is written, and every later call gets th
   });
   const queue = queueOn(file);
   await queue.push(Buffer.from("a"));
+  await queue.settle();
   await queue.push(Buffer.from("b"));
+  // It waits for the write that fails.
+  await queue.push(Buffer.from("c"));
   await expect(queue.settle()).rejects.toThrow("EIO");
-  await expect(queue.push(Buffer.from("c"))).rejects.toThrow("EIO");
+  await expect(queue.push(Buffer.from("d"))).rejects.toThrow("EIO");
   await expect(queue.settle()).rejects.toThrow("EIO");
   expect(file.content.toString()).toBe("a");
 });

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { DigestCache } from "../../src/disk/digest-cache.ts";
 import { PinnedFile } from "../../src/disk/pinned-file.ts";
@@ -19,6 +20,7 @@ import { collect, sha256, someBytes } from "./support/bytes.ts";
 import { errnoError, watchedFiles } from "./support/failing-files.ts";
 import { openPlayground } from "./support/roots.ts";
 import { tempDir } from "./support/temp-dir.ts";
+import { waitUntil } from "./support/wait-until.ts";
 
 const changed = { code: "source_changed" };
 
@@ -341,6 +343,34 @@ test("close() waits for streams and digests that go on, and refuses new ones", a
   expect(await digest).toBe(sha256(bytes));
   await cancelled.cancel();
   await cancelled.cancel();
+});
+
+test("a stream that is left while nothing is being read closes the descriptor", async () => {
+  let looks = 0;
+  const closed: string[] = [];
+  const path = join(tempDir(), "source.bin");
+  writeFileSync(path, someBytes(600_000));
+  const files = watchedFiles(({ name }) => {
+    if (name === "handle.stat") looks += 1;
+  });
+  const handle = await files.open(path, "r");
+  const watched = new Proxy(handle, {
+    get(from, name) {
+      const value: unknown = Reflect.get(from, name, from);
+      if (name === "close") closed.push("closed");
+      return value;
+    },
+  });
+  const file = await PinnedFile.open(watched);
+  const pinned = looks;
+  const stream = file.stream();
+  await file.close();
+  // One piece is read ahead: looked at before, and after.
+  await waitUntil(() => looks === pinned + 2, "the piece that is read ahead");
+  for (let turn = 0; turn < 10; turn += 1) await nextTurn();
+  expect(closed).toEqual([]);
+  await stream.cancel();
+  expect(closed).toEqual(["closed"]);
 });
 
 test("the descriptor is closed when the last use ends, whatever the use was", async () => {

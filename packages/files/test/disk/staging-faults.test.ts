@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { linkSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Upload } from "@tus/server";
 import { expect, test } from "vitest";
@@ -6,6 +6,7 @@ import { StagingStore } from "../../src/disk/staging-store.ts";
 import { someBytes, streamOf } from "./support/bytes.ts";
 import { errnoError, watchedFiles } from "./support/failing-files.ts";
 import { smallDisk } from "./support/small-disk.ts";
+import { openFiles } from "./support/snapshot.ts";
 import { declare, openStaging } from "./support/staging.ts";
 
 test("a disk that is full in mid-chunk is no_space with the exact offset, and the upload goes on once there is space (P67)", async (context) => {
@@ -93,6 +94,49 @@ test("with flush, bytes are flushed before they are acknowledged; without, never
       "acknowledged",
     ]);
   }
+});
+
+test("with flush, a cut is flushed before it is acknowledged", async () => {
+  const operations: string[] = [];
+  const files = watchedFiles(({ name, path }) => {
+    if (path.endsWith(".part") && /truncate|sync/.test(name)) operations.push(name);
+  });
+  const store = openStaging({ flush: true }, files);
+  await declare(store, "one", 4);
+  await store.truncate("one", 0);
+  expect(operations).toEqual(["handle.truncate", "handle.sync"]);
+});
+
+test("no call leaves a file open, however it ends", async () => {
+  const filesBefore = openFiles();
+  for (const failing of [
+    "none",
+    "handle.stat",
+    "handle.write",
+    "handle.datasync",
+    "handle.truncate",
+    "lstat",
+  ]) {
+    const files = watchedFiles(({ name, path }) => {
+      if (name === failing && path.endsWith(".part")) throw errnoError("EIO");
+    });
+    const store = openStaging({ flush: true }, files);
+    await declare(store, "one", 10);
+    linkSync(join(store.dir, "one.part"), join(store.dir, "..", "published"));
+    const calls = [
+      () => store.write(streamOf(someBytes(1)), "one", 0),
+      () => Promise.resolve(rmSync(join(store.dir, "..", "published"))),
+      () => store.write(streamOf(someBytes(5)), "one", 0),
+      () => store.write(streamOf(someBytes(5)), "one", 3),
+      () => store.truncate("one", 20),
+      () => store.truncate("one", 0),
+      () => store.getUpload("one"),
+      () => store.openStaged("nobody"),
+      () => store.remove("one"),
+    ];
+    for (const call of calls) await call().catch(() => undefined);
+  }
+  expect(openFiles()).toBe(filesBefore);
 });
 
 test("after a failed flush the bytes of that write are not counted, so that the client sends them again", async () => {

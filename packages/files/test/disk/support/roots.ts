@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DiskFiles } from "../../../src/disk/disk-files.ts";
-import type { RootOptions } from "../../../src/disk/root.ts";
+import type { RootOptions } from "../../../src/disk/root-options.ts";
 import { createRoots, type Roots } from "../../../src/disk/roots.ts";
 import { watchedFiles } from "./failing-files.ts";
 import { tempDir } from "./temp-dir.ts";

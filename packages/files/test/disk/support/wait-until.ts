@@ -1,0 +1,14 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+
+/** Waits for a fact, a turn of the event loop at a time; fails with a message when it does not come true. */
+export async function waitUntil(
+  fact: () => boolean | Promise<boolean>,
+  message: string,
+  deadlineMs = 20_000,
+): Promise<void> {
+  const end = performance.now() + deadlineMs;
+  while (!(await fact())) {
+    if (performance.now() > end) throw new Error(`Not within ${deadlineMs} ms: ${message}`);
+    await nextTurn();
+  }
+}
