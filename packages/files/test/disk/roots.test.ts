@@ -244,6 +244,9 @@ for (const [way, files] of ways) {
       await (await roots.openSource({ root: "files", path })).close();
       rmSync(join(inside, path.split("/")[0] ?? ""), { recursive: true });
     }
+    // Refused before anything is made.
+    for (const path of [".git/new/er", "new/er/id.key", "a/new/er/z"]) await tryPath(roots, path);
+    expect(readdirSync(inside)).toEqual([]);
   });
 
   test(`what copies left behind is swept, with everything else left alone (${way})`, async () => {
