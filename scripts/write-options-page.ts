@@ -38,6 +38,12 @@ const interfaces = [
     name: "MemoryTaskStoreOptions",
   },
   { title: "WalTaskStore.open(options)", source: "store-wal/src/options.ts", name: "WalTaskStoreOptions" },
+  { title: "createFiles(options)", source: "files/src/options.ts", name: "FilesOptions" },
+  { title: "createFiles({ http })", source: "files/src/options.ts", name: "FilesHttpOptions" },
+  { title: "createFiles({ limits })", source: "files/src/options.ts", name: "FilesLimits" },
+  { title: "createFiles({ staging })", source: "files/src/options.ts", name: "LocalStagingOptions" },
+  { title: "createFiles({ roots })", source: "files/src/disk/root-options.ts", name: "RootOptions" },
+  { title: "files.createUploadUrl(grant)", source: "files/src/http/upload-grant.ts", name: "UploadGrant" },
   {
     title: "checkTaskStore(name, factory, options)",
     source: "conformance/src/suite-options.ts",

@@ -3,13 +3,8 @@
  * imported, only met by shape.
  */
 import { readRequestContext, type RequestContext } from "@longjobs/core";
+import type { McpServerLike } from "./mcp-server.ts";
 import type { TransferTool } from "./tools/transfer-tool.ts";
-
-/** An `McpServer` of `@modelcontextprotocol/server` or of `@modelcontextprotocol/sdk`. */
-export interface McpServerLike {
-  readonly server: object;
-  registerTool(...args: never[]): unknown;
-}
 
 interface KnownServer {
   readonly server: { readonly transport?: { readonly constructor: { readonly name: string } } };

@@ -1,17 +1,9 @@
 import { Readable } from "node:stream";
 import { isLongJobsError, LongJobsError } from "@longjobs/core";
-import { DataStore, Upload } from "@tus/server";
-import { StagingStore, type StagingAbilities } from "./disk/staging-store.ts";
-
-/** A `DataStore` of `@tus/server` for S3, GCS, Azure or anything else, and what it can do beyond that interface. */
-export interface ForeignStagingStore extends DataStore {
-  /** What is not said to be there is not used. */
-  readonly abilities?: Partial<StagingAbilities>;
-  /** All staged bytes: the stores of tus have it. Without it nothing can be committed. */
-  read?(id: string, range?: { readonly start: number }): unknown;
-  /** Cuts the staged bytes off; needed for `truncate`. */
-  truncate?(id: string, sizeBytes: number): Promise<void>;
-}
+import { Upload } from "@tus/server";
+import type { StagingAbilities } from "./disk/staging-abilities.ts";
+import { StagingStore } from "./disk/staging-store.ts";
+import type { ForeignStagingStore } from "./foreign-staging.ts";
 
 /** Where bytes wait until they are published: one face for our own store and for foreign ones. */
 export interface Staging {
@@ -38,7 +30,7 @@ export interface Staging {
 }
 
 /** Gives a store its face. */
-export function toStaging(store: ForeignStagingStore): Staging {
+export function toStaging(store: StagingStore | ForeignStagingStore): Staging {
   return store instanceof StagingStore ? new LocalStaging(store) : new ForeignStaging(store);
 }
 

@@ -1,14 +1,7 @@
 import { isLongJobsError } from "@longjobs/core";
+import type { SweptTransfers } from "./files.ts";
 import type { TransferContext } from "./transfer-context.ts";
 import { isTransfer, type TransferRecord } from "./transfer-record.ts";
-
-/** What a sweep removed. */
-export interface SweptTransfers {
-  /** Expired records, ours and those of others in the same store. */
-  readonly records: number;
-  /** Transfers whose staged bytes were deleted. */
-  readonly staged: number;
-}
 
 /**
  * Deletes what has expired: staged bytes, records, what is counted for them, and the copies that a crash left beside a

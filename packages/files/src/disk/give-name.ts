@@ -2,7 +2,8 @@ import type { BigIntStats } from "node:fs";
 import { extname } from "node:path";
 import { diskErrors } from "./disk-errors.ts";
 import { errnoOf, ifExists } from "./disk-files.ts";
-import type { PublishNote, PublishPolicy } from "./publish-options.ts";
+import type { PublishNote } from "./publish-options.ts";
+import type { PublishPolicy } from "./publish-policy.ts";
 import type { Target } from "./target.ts";
 
 /** The whole and verified file that gets its name. */

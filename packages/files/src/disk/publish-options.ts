@@ -1,8 +1,6 @@
+import type { PublishPolicy } from "./publish-policy.ts";
 import type { StagingStore } from "./staging-store.ts";
 import type { FileLocation, Target } from "./target.ts";
-
-/** What happens when the target exists: an error, replacement, or a name with a number. */
-export type PublishPolicy = "fail" | "replace" | "version";
 
 /** Staged bytes on a disk, which are moved where they can be; or bytes to copy, from a store elsewhere. */
 export type StagedBytes =

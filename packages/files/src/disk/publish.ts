@@ -14,7 +14,8 @@ import { readThrough } from "./read-through.ts";
 import type { StagingStore } from "./staging-store.ts";
 import { makeTemporaryName } from "./temporary-name.ts";
 
-export type { Published, PublishNote, PublishOptions, PublishPolicy } from "./publish-options.ts";
+export type { Published, PublishNote, PublishOptions } from "./publish-options.ts";
+export type { PublishPolicy } from "./publish-policy.ts";
 
 /**
  * Gives verified bytes their name. Until they have it everything stays staged, also when this rejects; and whoever

@@ -9,7 +9,8 @@ import { assertOutsideRoots } from "./outside-roots.ts";
 import { parsePath } from "./parse-location.ts";
 import { toPathError } from "./path-errors.ts";
 import { PinnedFile } from "./pinned-file.ts";
-import { Root, type RootOptions, type RootRight } from "./root.ts";
+import type { RootOptions } from "./root-options.ts";
+import { Root, type RootRight } from "./root.ts";
 import { type SweepOptions, type SweepResult, sweepRoot } from "./sweep-temporaries.ts";
 import { type FileLocation, Target } from "./target.ts";
 

@@ -7,16 +7,7 @@ import { diskErrors } from "./disk-errors.ts";
 import { type DiskFiles, diskFiles } from "./disk-files.ts";
 import { bytesName } from "./sidecar.ts";
 import { StagedFiles, type StagedUpload } from "./staged-files.ts";
-
-/** What a staging store can do beyond the interface of `@tus/server`; one that says nothing can do none of it. */
-export interface StagingAbilities {
-  /** A write of a few bytes at any offset is stored as it is. S3, for one, wants parts of 5 MiB. */
-  readonly smallWrites: boolean;
-  /** Staged bytes can be read from any position. */
-  readonly rangedRead: boolean;
-  /** Staged bytes can be cut off, as the checksum extension of TUS needs. */
-  readonly truncate: boolean;
-}
+import type { StagingAbilities } from "./staging-abilities.ts";
 
 /** Options of {@link StagingStore}. */
 export interface StagingStoreOptions {

@@ -1,10 +1,11 @@
-import type { AuthInfo, RequestContext } from "@longjobs/core";
-import type { ResolvedHttpOptions } from "../options.ts";
+import type { RequestContext } from "@longjobs/core";
+import type { ResolvedHttpOptions } from "../resolve-options.ts";
 import { tellError } from "../tell-error.ts";
 import type { Scope, TransferContext } from "../transfer-context.ts";
 import { isDownload, isTransfer, isUpload, type TransferRecord } from "../transfer-record.ts";
 import { corsHeaders } from "./cors.ts";
 import { serveDownload } from "./download-endpoint.ts";
+import type { FetchOptions } from "./fetch-options.ts";
 import { errorResponse, notFound } from "./http-error.ts";
 import { transferIdIn, urlMethods, type TransferUrls } from "./transfer-urls.ts";
 import { TusEndpoint } from "./tus-endpoint.ts";
@@ -16,12 +17,6 @@ export interface FilesEndpointOptions {
   readonly http: ResolvedHttpOptions;
   readonly resolveScope: (request: RequestContext) => Promise<Scope>;
   readonly ready: () => Promise<void>;
-}
-
-/** What is known of a request besides what it says. */
-export interface FetchOptions {
-  /** Of an authenticated caller: then a URL counts only for the transfers of that caller. */
-  readonly authInfo?: AuthInfo | undefined;
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { reportBackgroundError, type AuthInfo } from "@longjobs/core";
-import type { FetchOptions } from "./files-endpoint.ts";
+import type { FetchOptions } from "./fetch-options.ts";
 
 /** Whatever serves web requests as `Files` does. */
 export interface WebEndpoint {

@@ -2,27 +2,13 @@ import { canonicalJson, isTaskId, type JsonValue } from "@longjobs/core";
 import type { PublishPolicy } from "../disk/publish.ts";
 import type { TransferRecord } from "../transfer-record.ts";
 import type { SigningKeys } from "./signing-keys.ts";
+import type { UploadGrant } from "./upload-grant.ts";
 
 /** What a URL lets its bearer do. */
 export const urlMethods = {
   upload: "OPTIONS,HEAD,PATCH,DELETE",
   download: "OPTIONS,HEAD,GET",
 } as const;
-
-/** Who may create uploads by POST, and where they go. */
-export interface UploadGrant {
-  /** Whose transfers they are. */
-  readonly scope?: string | undefined;
-  readonly root: string;
-  /** A directory in the root; files get the names that their clients give them, cleaned. @default the root itself */
-  readonly directory?: string | undefined;
-  /** @default "version" */
-  readonly ifExists?: PublishPolicy | undefined;
-  /** The largest file. @default what the server takes */
-  readonly maxFileBytes?: number | undefined;
-  /** How long the URL is good for, in milliseconds. @default an hour */
-  readonly validForMs?: number | undefined;
-}
 
 /** What a creation URL carries. */
 export type GrantClaims = {

@@ -1,0 +1,49 @@
+import type { FetchOptions } from "./http/fetch-options.ts";
+import type { UploadGrant } from "./http/upload-grant.ts";
+import type { McpServerLike } from "./mcp-server.ts";
+
+/** File transfer for any number of servers over one store. */
+export interface Files {
+  /**
+   * Registers the tools on a server, and returns that server. In a factory, once per instance.
+   *
+   * @throws TypeError for what is no server; Error for one that is attached already, or has a tool of that name.
+   */
+  attach<Server extends McpServerLike>(server: Server): Server;
+  /**
+   * Opens the staging and checks that no root holds it, or the other way round. Every call does it first; calling it early
+   * shows a bad configuration early.
+   *
+   * @throws TypeError
+   */
+  open(): Promise<void>;
+  /**
+   * Serves the endpoint: TUS 1.0 for uploads, GET with ranges for downloads. Every refusal is a response with an
+   * envelope.
+   *
+   * @throws TypeError without `http` in the options
+   */
+  fetch(request: Request, options?: FetchOptions): Promise<Response>;
+  /**
+   * A URL that takes POST of TUS: for pages and programs that upload without a tool call. An upload whose metadata have
+   * `sha256` is published with its last byte; others wait for a commit.
+   *
+   * @throws TypeError without `http` in the options, or for a root that cannot be written
+   */
+  createUploadUrl(grant: UploadGrant): Promise<string>;
+  /** Deletes what has expired, now. Happens by itself every `sweepIntervalMs`. */
+  sweep(): Promise<SweptTransfers>;
+  /** Counts of what is held in memory; all return to zero when nothing is being transferred. */
+  stats(): { readonly writers: number; readonly digests: number };
+  /** Stops: writers are asked to stop, and are waited for. The store stays open. Idempotent. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** What a sweep removed. */
+export interface SweptTransfers {
+  /** Expired records, ours and those of others in the same store. */
+  readonly records: number;
+  /** Transfers whose staged bytes were deleted. */
+  readonly staged: number;
+}
