@@ -180,11 +180,16 @@ export class TaskLifecycle {
    * Runs a handler for an attempt of this engine and writes what becomes of its task. Never rejects: the
    * outcome says what happened. An earlier handler of the same task in this process is waited for.
    *
-   * @throws `lease_lost` when the attempt is not held here; TypeError, RangeError for limits that are none.
+   * @throws `lease_lost` when the attempt is not held here, `shutdown` when that is because this engine has closed;
+   *   TypeError, RangeError for limits that are none.
    */
   run(task: TaskHandle, handler: TaskHandler, limits: RunLimits = {}): Promise<Outcome> {
     const attempt = this.#attempts.get(task.taskId);
-    if (attempt !== task || attempt === undefined) throw lifecycleErrors.notHeld(task.taskId);
+    if (attempt !== task || attempt === undefined) {
+      // A task that was being recorded while this engine closed is another's to run.
+      if (this.#closed !== undefined) throw lifecycleErrors.shutdown(task.taskId);
+      throw lifecycleErrors.notHeld(task.taskId);
+    }
     return this.#runs.run(attempt, handler, resolveRunLimits(limits));
   }
 

@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from "vitest";
 import { LongJobsError, MemoryTaskStore, type TaskStore } from "../src/index.ts";
 import { startClock } from "./support/clock.ts";
 import { startEngine } from "./support/engine.ts";
-import { codeOf, errorOf } from "./support/errors.ts";
+import { codedErrorOf, codeOf, errorOf } from "./support/errors.ts";
 import { createNew, findAgain, keyed } from "./support/keyed.ts";
 import { gate, nextTurn } from "./support/turns.ts";
 
@@ -176,6 +176,16 @@ describe("a task of a key", () => {
       error: {
         data: { reason: "interrupted", recoveryHint: expect.stringContaining("new idempotency key") },
       },
+    });
+  });
+
+  test("whose engine has closed before its work began is another's to run", async () => {
+    const { lifecycle } = startEngine({ idempotencySecret });
+    const attempt = await createNew(lifecycle);
+    await lifecycle.close();
+    expect(await codedErrorOf(() => lifecycle.run(attempt, () => ({})))).toMatchObject({
+      code: "shutdown",
+      retryable: true,
     });
   });
 

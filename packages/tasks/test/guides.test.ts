@@ -1,13 +1,17 @@
 import { MemoryTaskStore } from "@longjobs/core";
+import { Client } from "@modelcontextprotocol/client";
+import { InMemoryTransport, McpServer } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
 
 import { createNamedTasks, registerByFallback } from "./snippets/fallback.ts";
+import { orderBook, registerOrderTool } from "./snippets/idempotency.ts";
 import { registerCopyTools } from "./snippets/progress.ts";
 import { registerTravelTools } from "./snippets/questions.ts";
 import { registerPageTools } from "./snippets/repairable.ts";
 import { openEntry, start, until, words, type Entry } from "./support/entries.ts";
 import { HttpDoor } from "./support/http-door.ts";
 import { walk } from "./support/scripted-model.ts";
+import { gate } from "./support/turns.ts";
 import { startTasks } from "./support/started-tasks.ts";
 import type { WireResult } from "./support/wire.ts";
 
@@ -151,4 +155,64 @@ test("the error of the page on errors reaches the model as it was thrown", async
       partial: { pages: 2 },
     },
   });
+});
+
+test("a model repeats a call as the page on idempotency shows it, and the book is ordered once", async () => {
+  const { tasks } = startTasks();
+  const delivered = gate();
+  const orders: string[] = [];
+  registerOrderTool(tasks, async (book) => {
+    orders.push(book);
+    await delivered.opened;
+    return orders.length;
+  });
+  const client = await openEntry(tasks);
+  const said = async (args: object): Promise<string> =>
+    words(await client.call("order_book", args)).replaceAll(/[0-9a-f]{64}/g, "5f2a…");
+  const key = { idempotencyKey: "order-1" };
+  expect(await said({ book: "Emma", ...key })).toBe(
+    "This takes longer than one call: it goes on as task 5f2a…, and it is NOT finished yet. " +
+      'Call durable_task_get with {"taskId":"5f2a…","waitSeconds":25} to wait for the result. ' +
+      "Do not call this tool again for the same request.",
+  );
+  expect(await said({ book: "Emma", ...key })).toBe(
+    "An earlier call with this idempotency key started it. Task 5f2a… is still working. It is NOT finished. " +
+      'Call durable_task_get with {"taskId":"5f2a…","waitSeconds":25} to wait for the result.',
+  );
+  expect(await said({ book: "Persuasion", ...key })).toBe(
+    '{"code":"idempotency_conflict","message":"The idempotencyKey of this call was used before, with other arguments.",' +
+      '"retryable":false,"param":"idempotencyKey","recoveryHint":"Pass a new idempotencyKey for these arguments, or the ' +
+      'arguments of the first call to get its answer. Nothing was started."}',
+  );
+  delivered.open();
+  await expect.poll(() => said({ book: "Emma", ...key })).toBe("Order 1: Emma.");
+  expect(orders).toEqual(["Emma"]);
+});
+
+test("the program of the page on idempotency repeats its call with the same key, and the book is ordered once", async () => {
+  const { tasks } = startTasks();
+  const keys: string[] = [];
+  registerOrderTool(tasks, async (_book, key) => keys.push(key));
+  const [near, far] = InMemoryTransport.createLinkedPair();
+  const server = tasks.attach(new McpServer({ name: "shop", version: "1.0.0" }));
+  await server.connect(far);
+  // The first two answers are lost on their way.
+  const send = far.send.bind(far);
+  let lost = 0;
+  far.send = async (message, options) => {
+    if (JSON.stringify(message).includes("Order") && (lost += 1) <= 2)
+      return send({
+        jsonrpc: "2.0",
+        id: (message as { id: number }).id,
+        error: { code: -1, message: "lost" },
+      });
+    return send(message, options);
+  };
+  const client = new Client({ name: "reader", version: "1.0.0" });
+  await client.connect(near);
+  const result = await orderBook(client, "Emma");
+  expect(words(result as WireResult)).toBe("Order 1: Emma.");
+  expect(lost).toBe(3);
+  expect(keys).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)]);
+  await client.close();
 });

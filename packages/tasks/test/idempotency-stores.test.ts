@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { MemoryTaskStore, type TaskRecord, type TaskStore } from "@longjobs/core";
+import { MemoryTaskStore, type LongJobsError, type TaskRecord, type TaskStore } from "@longjobs/core";
 import { WalTaskStore } from "@longjobs/store-wal";
 import { afterEach, describe, expect, test } from "vitest";
 
@@ -140,6 +140,25 @@ describe.each(backends)("on %s", (_name, open) => {
     expect(rerun.runs).toEqual([]);
   });
 
+  test("work that may begin again goes on under its key: a repeat finds it at work, and gets its result", async () => {
+    const { store, reopen } = await open(Date.now);
+    const config = { inlineBudgetMs: 0, onInterrupted: "resume" } as const;
+    const first = startTasks({ store });
+    const tool = gatedTool(first.tasks, "work", config);
+    const taskId = await new HttpDoor(first.tasks).startTask("work", {}, keyed);
+    await expect.poll(() => tool.runs.length).toBe(1);
+    await first.tasks.close();
+    const second = startTasks({ store: await reopen() });
+    const resumed = gatedTool(second.tasks, "work", config);
+    const door = new HttpDoor(second.tasks);
+    expect(await door.startTask("work", {}, keyed)).toBe(taskId);
+    await expect.poll(() => resumed.runs.map(({ attempt }) => attempt)).toEqual([2]);
+    resumed.gate.open();
+    await door.until(taskId, "completed");
+    expect((await door.callTool("work", {}, keyed)).content).toEqual(text("done").content);
+    expect(resumed.runs).toHaveLength(1);
+  });
+
   test("a process that dies between the create and its reply leaves a task that the repeat finds", async () => {
     const { store, reopen } = await open(Date.now);
     const reply = gate();
@@ -157,8 +176,10 @@ describe.each(backends)("on %s", (_name, open) => {
     expect([...tool.runs, ...rerun.runs]).toEqual([]);
     // What the dead process would have heard later changes nothing.
     reply.open();
-    expect((await lost).message.error?.code).toBe(-32_603);
-    expect(takeErrors(first)).toHaveLength(1);
+    expect((await lost).message.error?.data).toMatchObject({ code: "shutdown", retryable: true });
+    // It says that the store did not answer while it closed, and nothing else.
+    for (const error of takeErrors(first))
+      expect(["store_unavailable", "store_closed"]).toContain((error as LongJobsError).code);
     expect(tool.runs).toEqual([]);
   });
 

@@ -35,7 +35,9 @@ export interface GatedTool {
 export function gatedTool(
   tasks: Tasks,
   name: string,
-  config: Pick<TaskToolConfig, "fallback" | "inlineBudgetMs" | "taskSupport"> = { inlineBudgetMs: 0 },
+  config: Pick<TaskToolConfig, "fallback" | "inlineBudgetMs" | "onInterrupted" | "taskSupport"> = {
+    inlineBudgetMs: 0,
+  },
 ): GatedTool {
   const tool: GatedTool = { gate: gate(), runs: [] };
   tasks.taskTool(name, config, async (_args, task) => {
