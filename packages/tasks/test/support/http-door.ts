@@ -1,4 +1,5 @@
-import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import * as currentSdk from "@modelcontextprotocol/server";
+import type { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { afterEach } from "vitest";
 
 import type { Tasks } from "../../src/index.ts";
@@ -36,15 +37,20 @@ export interface DoorOptions {
   readonly serverOptions?: ConstructorParameters<typeof McpServer>[1];
   /** Called with each instance, before tasks are attached. */
   readonly extend?: (mcp: McpServer) => void;
+  /** Another version of the SDK. */
+  readonly sdk?: Pick<typeof currentSdk, "createMcpHandler" | "McpServer">;
 }
 
 /** An MCP server over HTTP without a socket: a fresh instance for each request, as `createMcpHandler` makes them. */
 export class HttpDoor {
   readonly handler: Handler;
 
-  constructor(tasks: Tasks | readonly Tasks[], { serverOptions, extend }: DoorOptions = {}) {
-    this.handler = createMcpHandler(() => {
-      const mcp = new McpServer({ name: "test", version: "1.0.0" }, serverOptions);
+  constructor(
+    tasks: Tasks | readonly Tasks[],
+    { serverOptions, extend, sdk = currentSdk }: DoorOptions = {},
+  ) {
+    this.handler = sdk.createMcpHandler(() => {
+      const mcp = new sdk.McpServer({ name: "test", version: "1.0.0" }, serverOptions);
       extend?.(mcp);
       for (const one of [tasks].flat()) one.attach(mcp);
       return mcp;

@@ -90,6 +90,7 @@ export function assertLegacyWire(method: string, message: WireMessage): void {
   assertNothingInternal(message);
   if (message.error !== undefined) return assertError(message.error);
   if (method === "tools/call" && message.result !== undefined) {
+    if ("task" in message.result) return assertKeys(message.result, ["task"], ["_meta"]);
     assertKeys(message.result, ["content"], ["structuredContent", "isError", "_meta"]);
   }
 }
