@@ -1,0 +1,14 @@
+import { defineProject, type UserWorkspaceConfig } from "vitest/config";
+
+const config: UserWorkspaceConfig = defineProject({
+  test: {
+    name: "store-postgres",
+    include: ["test/**/*.test.ts"],
+    // One server for all files: found, or started, once.
+    globalSetup: ["test/support/find-server.ts"],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+});
+
+export default config;
