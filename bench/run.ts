@@ -6,12 +6,20 @@
 import { amplification } from "./groups/amplification.ts";
 import { growth } from "./groups/growth.ts";
 import { opening } from "./groups/opening.ts";
+import { postgres } from "./groups/postgres.ts";
 import { reads } from "./groups/reads.ts";
 import { throughput } from "./groups/throughput.ts";
 import type { BenchGroup, Row } from "./row.ts";
 import { writePerformancePage } from "./write-page.ts";
 
-const groups: Readonly<Record<string, BenchGroup>> = { throughput, reads, amplification, opening, growth };
+const groups: Readonly<Record<string, BenchGroup>> = {
+  throughput,
+  reads,
+  amplification,
+  opening,
+  growth,
+  postgres,
+};
 const full = process.argv.includes("--full");
 const only = process.argv.indexOf("--only");
 const chosen = only < 0 ? Object.keys(groups) : [process.argv[only + 1] ?? ""];

@@ -18,8 +18,8 @@ export interface TransactionDoor {
 
 /** The values of the statement that creates a record. */
 export function creationOf(record: TaskRecord, maxRecordBytes: number): unknown[] {
-  const { taskId, version, cells, others } = encodeRecord(record, maxRecordBytes);
-  return [taskId, version, ...cells.map(({ value }) => value), others];
+  const { taskId, version, cells, others, bytes } = encodeRecord(record, maxRecordBytes);
+  return [taskId, version, ...cells.map(({ value }) => value), others, bytes];
 }
 
 /** A door into the transaction that `client` has open. */

@@ -11,12 +11,12 @@ export interface Cell {
 export interface EncodedPatch {
   /** What to set, in the order of the columns. */
   readonly cells: readonly Cell[];
-  /** The columns whose old bytes no longer count. */
-  readonly replaced: readonly string[];
   /** Fields that have no column: which ones go, and the JSON text of those that come. */
   readonly others: { readonly names: readonly string[]; readonly set: string } | undefined;
-  /** Bytes of JSON text that the patch brings to the columns. */
+  /** Bytes of JSON text that the patch brings. */
   readonly bytes: number;
+  /** Those of them that go into columns. */
+  readonly columnBytes: number;
   /** The names of all fields of the patch. */
   readonly fields: readonly string[];
 }
@@ -27,6 +27,8 @@ export interface EncodedRecord {
   readonly version: string;
   readonly cells: readonly Cell[];
   readonly others: string | null;
+  /** Bytes of its JSON text. */
+  readonly bytes: number;
 }
 
 /** Deeper than any engine writes, shallower than where JSON.stringify overflows the stack. */
@@ -39,6 +41,9 @@ const MAX_ID_BYTES = 2_000;
 const MAX_SPAN_MS = 1e14;
 
 const fixedFields = ["taskId", "version", "createdAt"] as const;
+
+/** Fields that the row has in other ways than as JSON text. */
+const rowKeys: ReadonlySet<string> = new Set(["taskId", "version", "status"]);
 
 /**
  * Encodes a whole record, at once: what the caller changes afterwards changes nothing (C6).
@@ -64,7 +69,7 @@ export function encodeRecord(record: TaskRecord, maxBytes: number): EncodedRecor
     cells.push({ column: fieldColumns[name], value: texts.get(name) ?? null });
   }
   cells.push(...derivedCells(record, ["work", "lease", "ttlMs"]));
-  return { taskId: id, version: String(version), cells, others: encodeOthers(texts) };
+  return { taskId: id, version: String(version), cells, others: encodeOthers(texts), bytes };
 }
 
 /**
@@ -79,44 +84,39 @@ export function encodePatch(taskId: string, patch: TaskPatch, maxBytes: number):
   const texts = encodeTexts(patch, maxBytes);
   const fields = Object.keys(patch);
   const cells: Cell[] = [];
-  const replaced: string[] = [];
-  let bytes = bytesOf([...texts].filter(([name]) => isColumnField(name)));
+  let columnBytes = bytesOf([...texts].filter(([name]) => isColumnField(name)));
   if (Object.hasOwn(patch, "status")) {
     const { status } = patch;
     if (typeof status !== "string") throw new TypeError("A record needs a status.");
     cells.push({ column: "status", value: encodeText(status) });
-    replaced.push("status");
-    bytes += statusBytes(status);
+    columnBytes += statusBytes(status);
   }
   const named = columnFields.filter((name) => Object.hasOwn(patch, name));
   for (const name of named) {
     cells.push({ column: fieldColumns[name], value: texts.get(name) ?? null });
-    replaced.push(fieldColumns[name]);
   }
   cells.push(...derivedCells(patch, named));
+  const bytes = columnBytes + bytesOf([...texts].filter(([name]) => !isColumnField(name)));
   if (bytes > maxBytes) throw storeErrors.recordTooLarge(taskId, bytes, maxBytes);
   const names = fields.filter((name) => !isColumnField(name) && name !== "status");
   const others =
     names.length === 0 ? undefined : { names: names.map(encodeText), set: encodeOthers(texts) ?? "{}" };
-  return { cells, replaced, others, bytes, fields };
+  return { cells, others, bytes, columnBytes, fields };
 }
 
-/** The bytes of a record after a patch, as the column `bytes` counts them. */
-export function bytesAfter(record: TaskRecord, patch: EncodedPatch): number {
-  const stays = (name: string): boolean => !patch.fields.includes(name);
-  const rest = Object.entries(record).filter(([name]) => stays(name) && hasColumn(name));
-  const others = encodeTexts(record, Infinity);
-  const kept = [...others].filter(([name]) => stays(name) && !isColumnField(name));
-  const set = JSON.parse(patch.others?.set ?? "{}") as object;
-  const next = { ...Object.fromEntries(kept.map(([name, text]) => [encodeText(name), text])), ...set };
+/** Bytes of JSON text of a record after a patch, as the server counts them. */
+export function bytesAfter(record: TaskRecord, { columnBytes, fields, others }: EncodedPatch): number {
+  const rest = Object.entries(record).filter(([name]) => !fields.includes(name));
+  const inColumns = rest.filter(([name]) => isColumnField(name) || rowKeys.has(name));
+  const besides = rest.filter(([name]) => !isColumnField(name) && !rowKeys.has(name));
+  const next = {
+    ...Object.fromEntries(besides.map(([name, value]) => [encodeText(name), JSON.stringify(value)])),
+    ...(JSON.parse(others?.set ?? "{}") as object),
+  };
   const count = Object.keys(next).length;
   // Postgres writes a space behind each colon and comma of a jsonb.
   const othersBytes = count === 0 ? 0 : Buffer.byteLength(JSON.stringify(next)) + 2 * count - 1;
-  return Buffer.byteLength(JSON.stringify(Object.fromEntries(rest))) + patch.bytes + othersBytes;
-}
-
-function hasColumn(name: string): boolean {
-  return isColumnField(name) || name === "taskId" || name === "version" || name === "status";
+  return Buffer.byteLength(JSON.stringify(Object.fromEntries(inColumns))) + columnBytes + othersBytes;
 }
 
 /** What the store interprets of a field, in columns of its own. */
@@ -148,7 +148,7 @@ function encodeTexts(fields: object, maxBytes: number): Map<string, string> {
   const texts = new Map<string, string>();
   for (const name of Object.keys(fields)) {
     const value: unknown = fields[name as never];
-    if (value === undefined || name === "taskId" || name === "version" || name === "status") continue;
+    if (value === undefined || rowKeys.has(name)) continue;
     texts.set(name, JSON.stringify(normalizeJson(value, name, limits)));
   }
   return texts;

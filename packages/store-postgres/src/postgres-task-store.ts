@@ -29,6 +29,7 @@ import { getTask } from "./sql/get-task.ts";
 import { PatchStatements } from "./patch-statements.ts";
 import { renewLeases } from "./sql/renew-leases.ts";
 import { sweepTasks } from "./sql/sweep-tasks.ts";
+import type { PatchShape } from "./sql/update-task.ts";
 
 /** Rows that one statement of a sweep deletes: its locks and its time stay short. */
 const SWEEP_BATCH = 500;
@@ -36,7 +37,7 @@ const SWEEP_BATCH = 500;
 /** Leases that one statement renews. */
 const RENEW_BATCH = 1_000;
 
-/** Looks for the reason why an update wrote nothing, before the task is left to whoever changes it so fast. */
+/** How often an update looks why it wrote nothing, before the task is left to whoever changes it so fast. */
 const MAX_LOOKS = 3;
 
 /**
@@ -95,13 +96,7 @@ export class PostgresTaskStore implements TaskStore, WatchableTaskStore, Leasing
     this.#gate.assertOpen();
     const encoded = encodePatch(taskId, patch, this.#options.maxRecordBytes);
     return this.#gate.run(async () => {
-      for (let looks = 0; ; looks += 1) {
-        if (await this.#write(taskId, encoded, expectedVersion)) break;
-        const refusal = await this.#refusal(taskId, encoded, expectedVersion);
-        // Neither: what was in the way has gone since.
-        if (refusal !== undefined) throw refusal;
-        if (looks === MAX_LOOKS) throw storeErrors.versionConflict(taskId, expectedVersion, expectedVersion);
-      }
+      await this.#update(taskId, encoded, expectedVersion);
       this.#hints.changed(taskId, expectedVersion + 1);
       return expectedVersion + 1;
     });
@@ -188,38 +183,47 @@ export class PostgresTaskStore implements TaskStore, WatchableTaskStore, Leasing
     return rows[0] === undefined ? undefined : decodeRow(rows[0]);
   }
 
-  /** Whether the one statement found the expected version, and room for the patch. */
-  async #write(taskId: string, patch: EncodedPatch, expectedVersion: number): Promise<boolean> {
+  /**
+   * Nearly always one statement. When it wrote nothing, the reason is looked for; when there is none, because the bytes
+   * were only a bound, or because the task has changed since, once more.
+   */
+  async #update(taskId: string, patch: EncodedPatch, expectedVersion: number): Promise<void> {
+    const { maxRecordBytes } = this.#options;
+    for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
+      if (await this.#write(taskId, patch, expectedVersion, "bound")) return;
+      const found = (await this.#findVersions([taskId])).get(taskId);
+      if (found === undefined) throw storeErrors.unknownTask(taskId);
+      if (Number(found) !== expectedVersion) {
+        throw storeErrors.versionConflict(taskId, expectedVersion, Number(found));
+      }
+      if (await this.#write(taskId, patch, expectedVersion, "exact")) return;
+      const record = await this.#get(taskId);
+      const bytes = record?.version === expectedVersion ? bytesAfter(record, patch) : 0;
+      if (bytes > maxRecordBytes) throw storeErrors.recordTooLarge(taskId, bytes, maxRecordBytes);
+    }
+    throw storeErrors.versionConflict(taskId, expectedVersion, expectedVersion);
+  }
+
+  /** Whether the statement found the expected version, and room for the patch. */
+  async #write(
+    taskId: string,
+    patch: EncodedPatch,
+    expectedVersion: number,
+    size: PatchShape["size"],
+  ): Promise<boolean> {
     // No row has a version that cannot be told from its neighbours.
     if (!Number.isSafeInteger(expectedVersion) || !Number.isSafeInteger(expectedVersion + 1)) return false;
     const { cells, others } = patch;
     const values = [
       encodeText(taskId),
       String(expectedVersion),
-      this.#options.maxRecordBytes - patch.bytes,
+      size === "bound" ? patch.bytes : patch.columnBytes,
+      this.#options.maxRecordBytes,
       ...cells.map(({ value }) => value),
       ...(others === undefined ? [] : [others.names, others.set]),
     ];
-    const { rowCount } = await this.#runner.run(this.#patches.statementFor(patch), values);
+    const { rowCount } = await this.#runner.run(this.#patches.statementFor(patch, size), values);
     return rowCount === 1;
-  }
-
-  /** Why an update wrote nothing; `undefined` when nothing speaks against it now. */
-  async #refusal(
-    taskId: string,
-    patch: EncodedPatch,
-    expectedVersion: number,
-  ): Promise<Error | undefined> {
-    const found = (await this.#findVersions([taskId])).get(taskId);
-    if (found === undefined) return storeErrors.unknownTask(taskId);
-    if (Number(found) !== expectedVersion || !Number.isSafeInteger(expectedVersion + 1)) {
-      return storeErrors.versionConflict(taskId, expectedVersion, Number(found));
-    }
-    const record = await this.#get(taskId);
-    if (record?.version !== expectedVersion) return undefined;
-    const { maxRecordBytes } = this.#options;
-    const bytes = bytesAfter(record, patch);
-    return bytes > maxRecordBytes ? storeErrors.recordTooLarge(taskId, bytes, maxRecordBytes) : undefined;
   }
 
   async #findVersions(taskIds: readonly string[]): Promise<ReadonlyMap<string, string>> {

@@ -17,9 +17,10 @@ export async function dropSchema(schema: string, url: string = postgresUrl): Pro
   await client.end();
 }
 
-/** A pool that ends with the test. */
-export function testPool(options: { readonly max?: number; readonly url?: string } = {}): Pool {
-  const pool = new Pool({ connectionString: options.url ?? postgresUrl, max: options.max ?? 4 });
+/** A pool that ends with the test. `options` are settings of each connection, such as `-c role=reader`. */
+export function testPool(settings: { max?: number; url?: string; options?: string } = {}): Pool {
+  const { max = 4, options, url = postgresUrl } = settings;
+  const pool = new Pool({ connectionString: url, max, ...(options === undefined ? {} : { options }) });
   onTestFinished(() => pool.end());
   return pool;
 }
