@@ -45,6 +45,11 @@ const interfaces = [
   { title: "createFiles({ roots })", source: "files/src/disk/root-options.ts", name: "RootOptions" },
   { title: "files.createUploadUrl(grant)", source: "files/src/http/upload-grant.ts", name: "UploadGrant" },
   {
+    title: "new PostgresTaskStore(options)",
+    source: "store-postgres/src/options.ts",
+    name: "PostgresTaskStoreOptions",
+  },
+  {
     title: "checkTaskStore(name, factory, options)",
     source: "conformance/src/suite-options.ts",
     name: "SuiteOptions",

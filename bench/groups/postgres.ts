@@ -1,6 +1,12 @@
 import { alternate } from "../measure.ts";
 import { ratioOf, toFigures, type BenchGroup, type Row } from "../row.ts";
-import { findPostgres, inSchema, rawUpdates, storeUpdates, type UpdateSubject } from "../subjects/postgres.ts";
+import {
+  findPostgres,
+  inSchema,
+  rawUpdates,
+  storeUpdates,
+  type UpdateSubject,
+} from "../subjects/postgres.ts";
 
 /** Compare-and-swap updates per second on Postgres, beside the bare client with one statement each. */
 export const postgres: BenchGroup = async function* ({ full, progress }) {

@@ -173,5 +173,7 @@ function statusBytes(status: string): number {
 }
 
 function sizeOf(id: string, version: number, status: string): number {
-  return '{"taskId":"","version":}'.length + Buffer.byteLength(id) + String(version).length + statusBytes(status);
+  return (
+    '{"taskId":"","version":}'.length + Buffer.byteLength(id) + String(version).length + statusBytes(status)
+  );
 }

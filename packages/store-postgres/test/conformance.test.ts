@@ -5,7 +5,7 @@ import { listenClient, underTest } from "./support/under-test.ts";
 import { withPostgres } from "./support/with-postgres.ts";
 
 const variants = {
-  "PostgresTaskStore": underTest(),
+  PostgresTaskStore: underTest(),
   "PostgresTaskStore that listens": underTest({ options: { listen: listenClient } }),
   "PostgresTaskStore with prepared statements": underTest({ options: { preparedStatements: true } }),
   // P50

@@ -14,7 +14,10 @@ interface ScriptedPool extends PostgresPool {
 }
 
 /** A pool whose statements reject with these errors, one after the other, and then succeed. */
-function scriptedPool(errors: readonly Error[], result: PostgresResult = { rows: [], rowCount: 1 }): ScriptedPool {
+function scriptedPool(
+  errors: readonly Error[],
+  result: PostgresResult = { rows: [], rowCount: 1 },
+): ScriptedPool {
   const left = [...errors];
   const pool: ScriptedPool = {
     statements: 0,
@@ -194,7 +197,12 @@ describe("an option", () => {
 
   it("of undefined is its default, and a store that was only made has touched nothing", async () => {
     const touched = scriptedPool([]);
-    const store = new PostgresTaskStore({ pool: touched, schema: undefined, listen: undefined, echoMs: undefined });
+    const store = new PostgresTaskStore({
+      pool: touched,
+      schema: undefined,
+      listen: undefined,
+      echoMs: undefined,
+    });
     await store.close();
     expect(touched.statements + touched.released).toBe(0);
   });

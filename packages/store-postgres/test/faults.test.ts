@@ -2,7 +2,7 @@ import { Client, Pool } from "pg";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { PostgresTaskStore, type PostgresTaskStoreOptions } from "../src/index.ts";
 import { schemaName, testPool, freshStore } from "./support/fresh-schema.ts";
-import { findBinaries, OwnServer } from "./support/own-server.ts";
+import { OwnServer } from "./support/own-server.ts";
 import { codeOf, record } from "./support/records.ts";
 import { TcpProxy } from "./support/tcp-proxy.ts";
 import { waitUntil } from "./support/wait-until.ts";
@@ -18,14 +18,14 @@ withPostgres("a backend that is terminated", () => {
     const killer = new Client({ connectionString: postgresUrl });
     await killer.connect();
     onTestFinished(() => killer.end());
-    let isOver = false;
+    const over = new AbortController();
     const killing = (async () => {
       for (let kills = 0; kills < 30; kills += 1) {
         await killer.query("SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid", [[...backends]]);
         backends.clear();
         await waitUntil(() => backends.size > 1, "the pool has new connections");
       }
-      isOver = true;
+      over.abort();
     })();
     const codes = new Set<string | undefined>();
     const acknowledged = await Promise.all(
@@ -33,7 +33,7 @@ withPostgres("a backend that is terminated", () => {
         const taskId = `task-${writer}`;
         await insist(() => store.create(record(taskId)), codes, "task_exists");
         let atLeast = 1;
-        while (!isOver) {
+        while (!over.signal.aborted) {
           const version = (await insist(() => store.get(taskId), codes))?.version ?? 0;
           expect(version).toBeGreaterThanOrEqual(atLeast);
           atLeast = version;
@@ -136,10 +136,10 @@ withOwnServer("a server of the test's own", () => {
     const { store } = await open();
     const acknowledged = new Map<string, number>();
     const codes = new Set<string | undefined>();
-    let isOver = false;
+    const over = new AbortController();
     const working = Promise.all(
       writers.map(async (writer) => {
-        for (let task = 0; !isOver; task += 1) {
+        for (let task = 0; !over.signal.aborted; task += 1) {
           const taskId = `task-${writer}-${task}`;
           const created = await codeOf(store.create(record(taskId)));
           codes.add(created);
@@ -157,7 +157,7 @@ withOwnServer("a server of the test's own", () => {
       await server.kill();
       await server.run();
     }
-    isOver = true;
+    over.abort();
     await working;
     expect([...codes].filter((code) => code !== undefined)).toEqual(["store_unavailable"]);
     for (const [taskId, version] of acknowledged) {

@@ -55,9 +55,7 @@ withPostgres("notifications", () => {
     const client = await rawListener(schema, ({ payload = "" }) => heard.push(payload));
     const ids = Array.from({ length: 200 }, (_, index) => `task-${index}`);
     await Promise.all(ids.map((taskId) => store.create(record(taskId))));
-    await Promise.all(
-      ids.map((taskId) => store.update(taskId, { progress: { done: 1 } }, 1)),
-    );
+    await Promise.all(ids.map((taskId) => store.update(taskId, { progress: { done: 1 } }, 1)));
     const told = (): Set<string> => new Set(heard.flatMap((payload) => readHints(payload).keys));
     await waitUntil(() => told().size === 200, "all changes are told");
     await client.end();
@@ -117,7 +115,8 @@ withPostgres("notifications", () => {
         if (event !== "notification") return on(event, listener);
         return on(event, (message: PostgresNotification) => {
           const { keys, origin } = readHints(message.payload ?? "");
-          const changed = fault === "about other tasks" ? `${origin}\n${keys.map(() => "other").join("\n")}` : "";
+          const changed =
+            fault === "about other tasks" ? `${origin}\n${keys.map(() => "other").join("\n")}` : "";
           // Echoes pass: the listener believes that it hears everything.
           if (keys.length === 0) listener(message);
           else if (changed !== "") listener({ ...message, payload: changed });

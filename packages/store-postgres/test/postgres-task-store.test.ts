@@ -11,7 +11,9 @@ withPostgres("what Postgres keeps", () => {
     const { store, sql } = await freshStore({ maxRecordBytes: 1_000 });
     const taskId = 'id "with" \u0000 marks';
     const version = 100;
-    await store.create(record(taskId, { version, statusMessage: "Grüße \uD800", scope: "a/b", kind: "file" }));
+    await store.create(
+      record(taskId, { version, statusMessage: "Grüße \uD800", scope: "a/b", kind: "file" }),
+    );
     // What was replaced does not count, though the bound that the row keeps has grown beyond the limit.
     for (let step = 0; step < 9; step += 1) {
       const patch = { data: "x".repeat(300), status: "input_required", ttlMs: 60_000 + step } as const;

@@ -55,7 +55,9 @@ withPostgres("several processes at once", () => {
         expect(codes.filter((code) => code === undefined)).toHaveLength(1);
         expect(codes.filter((code) => code === "version_conflict")).toHaveLength(19);
       }
-      const claims = await Promise.all(twenty.map((index) => store.claim(`owner-${index}`, 60_000, { limit: 3 })));
+      const claims = await Promise.all(
+        twenty.map((index) => store.claim(`owner-${index}`, 60_000, { limit: 3 })),
+      );
       const taken = claims.flat().map(({ taskId }) => taskId);
       expect(taken.toSorted()).toEqual([...new Set(taken)].toSorted());
       expect(await store.claim("last", 60_000, { limit: 9 })).toHaveLength(5 - taken.length);

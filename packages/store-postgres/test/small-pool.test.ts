@@ -19,7 +19,9 @@ withPostgres("a pool of two connections", () => {
       const tasks = await Promise.all(Array.from({ length: 50 }, () => lifecycle.createTask()));
       const waits = tasks.map(({ taskId }) => waitFor(lifecycle, taskId, "input_required"));
       const questions = tasks.map(({ taskId }) =>
-        lifecycle.handle(taskId).requestInput({ go: { method: "elicitation/create", params: { message: "Go on?" } } }),
+        lifecycle
+          .handle(taskId)
+          .requestInput({ go: { method: "elicitation/create", params: { message: "Go on?" } } }),
       );
       await Promise.all(waits);
       // All fifty handlers wait now, and so do fifty clients: the pool is free.

@@ -60,8 +60,7 @@ withPostgres("the calls", () => {
     for (const { text, values } of sent) {
       const statement = fixed.find(({ body }) => sameText(body, text));
       // The text of each shape is its own; the numbers of its values still have no gap.
-      const count =
-        statement === undefined ? numbersIn(text).length : valuesOfHeader(statement).length;
+      const count = statement === undefined ? numbersIn(text).length : valuesOfHeader(statement).length;
       names.add(statement?.name ?? "update-task");
       expect([text, values?.length]).toEqual([text, count]);
     }
@@ -79,7 +78,9 @@ async function callEverything(store: PostgresTaskStore): Promise<void> {
   await store.claim("owner", 60_000, { limit: 1, taskIds: ["task-1"], tools: ["a"] });
   await store.renew([{ taskId: "task-1", token: claimed?.lease?.token ?? "" }], 1_000);
   await store.sweep();
-  await (await store.watch("task-1", () => undefined))();
+  await (
+    await store.watch("task-1", () => undefined)
+  )();
   await store.close();
 }
 

@@ -5,8 +5,11 @@ export const recordText: string = `concat('{"taskId":"', t.task_id, '","version"
   ${columnFields.map((name) => `',"${name}":' || t.${fieldColumns[name]}`).join(", ")}, '}') AS record,
   t.others::text AS others`;
 
-/** Which tasks `claim` may take, their lease aside. As the index `tasks_claimable` has it, word for word. */
-export const openTask: string = `kind IS NULL AND status NOT IN ('completed', 'failed', 'cancelled')`;
+/** Not terminal. */
+export const isOpen: string = "status NOT IN ('completed', 'failed', 'cancelled')";
+
+/** Which records `claim` may take, their lease aside. As the index `tasks_claimable` has it, word for word. */
+const openTask: string = `kind IS NULL AND ${isOpen}`;
 
 /** Milliseconds, in a statement. */
 export const ms: string = "interval '1 millisecond'";

@@ -1,4 +1,4 @@
-import { ms, openTask } from "./fragments.ts";
+import { isOpen, ms } from "./fragments.ts";
 import { defineStatement, type Statement } from "./statement.ts";
 
 export const renewLeases: Statement = defineStatement(`
@@ -10,6 +10,6 @@ UPDATE {schema}.tasks t
 SET lease_ends_at = clock_timestamp() + $3::float8 * ${ms}
 FROM unnest($1::text[], $2::text[]) AS held (task_id, token)
 WHERE t.task_id = held.task_id AND t.lease_token = held.token AND t.expires_at > clock_timestamp()
-  AND ${openTask}
+  AND ${isOpen}
 RETURNING t.task_id
 `);

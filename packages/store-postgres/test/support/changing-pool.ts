@@ -1,10 +1,5 @@
 import { Client } from "pg";
-import type {
-  PostgresConnection,
-  PostgresPool,
-  PostgresResult,
-  PostgresStatement,
-} from "../../src/index.ts";
+import type { PostgresConnection, PostgresPool, PostgresResult, PostgresStatement } from "../../src/index.ts";
 import { postgresUrl } from "./with-postgres.ts";
 
 /** A backend and who waits for it. */

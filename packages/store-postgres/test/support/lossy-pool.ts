@@ -1,9 +1,4 @@
-import type {
-  PostgresConnection,
-  PostgresPool,
-  PostgresResult,
-  PostgresStatement,
-} from "../../src/index.ts";
+import type { PostgresConnection, PostgresPool, PostgresResult, PostgresStatement } from "../../src/index.ts";
 
 /** A pool between the store and its server whose connections can be made to break. */
 export class LossyPool implements PostgresPool {

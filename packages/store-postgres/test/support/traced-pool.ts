@@ -1,12 +1,10 @@
-import type {
-  PostgresConnection,
-  PostgresPool,
-  PostgresResult,
-  PostgresStatement,
-} from "../../src/index.ts";
+import type { PostgresConnection, PostgresPool, PostgresResult, PostgresStatement } from "../../src/index.ts";
 
 /** Sees every statement, and may do something else instead. */
-export type Tracer = (statement: PostgresStatement, connection: PostgresConnection) => Promise<PostgresResult>;
+export type Tracer = (
+  statement: PostgresStatement,
+  connection: PostgresConnection,
+) => Promise<PostgresResult>;
 
 /** A pool whose statements go through a function. */
 export function tracedPool(pool: PostgresPool, trace: Tracer): PostgresPool {

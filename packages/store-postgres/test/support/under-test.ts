@@ -22,7 +22,8 @@ export function listenClient(): Client {
 
 /** A factory for the suite: each store on a schema of its own, each handle on a pool of its own. */
 export function underTest(variant: Variant = {}): () => Promise<StoreUnderTest> {
-  const openPool = variant.openPool ?? ((): EndablePool => new Pool({ connectionString: postgresUrl, max: 4 }));
+  const openPool =
+    variant.openPool ?? ((): EndablePool => new Pool({ connectionString: postgresUrl, max: 4 }));
   return async () => {
     const schema = schemaName();
     const pools: EndablePool[] = [];
