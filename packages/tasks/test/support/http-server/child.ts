@@ -21,6 +21,8 @@ tasks.taskTool(
     inputSchema: z.object({ greeting: z.string() }),
     outputSchema: z.object({ greeted: z.string() }),
     onInterrupted: "resume",
+    // The tests kill the server at every step: that is not the task's fault.
+    maxAttempts: 10,
   },
   async ({ greeting }, task) => {
     const requestedSchema = {
