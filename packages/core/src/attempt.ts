@@ -93,6 +93,8 @@ export class Attempt implements TaskAttempt {
     this.#asked = new Map(Object.entries(record.checkpoint?.asked ?? {}));
     this.#progressWriter = new ProgressWriter({
       intervalMs: context.options.progressIntervalMs,
+      timers: context.options.timers,
+      monotonicNow: context.options.monotonicNow,
       write: (plan) => this.#write(plan),
       onError: (error) => {
         if (!isRefusal(error)) context.options.reportError(error);

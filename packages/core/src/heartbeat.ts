@@ -7,7 +7,6 @@ import { extendedTtlMs } from "./task-retention.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { canLease, canWatch, type LeasingTaskStore, type TaskPatch } from "./task-store.ts";
 import type { TaskWriter } from "./task-writer.ts";
-import { later, within } from "./timers.ts";
 
 /**
  * A store that watches is looked at all the same, every so many beats: a hint that was lost costs two leases at most. Reading
@@ -86,7 +85,7 @@ export class Heartbeat {
   async #renewTogether(store: LeasingTaskStore, held: readonly Attempt[]): Promise<void> {
     if (held.length === 0) return;
     // Less than the time between two beats: the next one tries again, whatever became of this call.
-    if (await within(this.#renew(store, held), this.#options.leaseMs / 4)) return;
+    if (await this.#options.timers.within(this.#renew(store, held), this.#options.leaseMs / 4)) return;
     this.noteFailure();
     this.#options.reportError(lifecycleErrors.renewalHangs(held.length));
   }
@@ -162,6 +161,6 @@ export class Heartbeat {
     }
     this.#cancelLapse();
     if (nextMs < Infinity && !this.#stopped)
-      this.#cancelLapse = later(() => this.#giveUpLapsed(), Math.ceil(nextMs));
+      this.#cancelLapse = this.#options.timers.later(() => this.#giveUpLapsed(), Math.ceil(nextMs));
   }
 }

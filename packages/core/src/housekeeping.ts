@@ -1,7 +1,6 @@
 import type { Heartbeat } from "./heartbeat.ts";
 import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import type { Recovery } from "./recovery.ts";
-import { repeat } from "./timers.ts";
 
 /** What an engine does by itself: it renews its leases, goes on with tasks whose process is gone, and sweeps expired ones. */
 export class Housekeeping {
@@ -67,7 +66,7 @@ export class Housekeeping {
         this.#options.reportError(error);
       }
     };
-    this.#stops.push(repeat(() => void run(), intervalMs));
+    this.#stops.push(this.#options.timers.repeat(() => void run(), intervalMs));
   }
 }
 

@@ -76,5 +76,6 @@ export type {
 export { TaskWriter } from "./task-writer.ts";
 export type { TaskWriterOptions, WritePlan } from "./task-writer.ts";
 export { TaskWatchers } from "./task-watchers.ts";
+export type { Schedule } from "./timers.ts";
 export { toDetailedTask, toTask2025, toTaskView } from "./task-view.ts";
 export type { DetailedTask, Task2025, TaskView } from "./task-view.ts";

@@ -1,7 +1,6 @@
 import { isRefusal, type Attempt } from "./attempt.ts";
 import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import { canLease } from "./task-store.ts";
-import { laterAwake, within } from "./timers.ts";
 
 /** A store that answers no more must not hold up a shutdown: leases lapse by themselves. */
 export const letGoMs = 200;
@@ -29,7 +28,7 @@ export async function letGo(
   const free = graceMs === 0 ? held : held.filter((attempt) => !isRunning(attempt));
   const results = await Promise.allSettled([
     ...free.map((attempt) => attempt.release()),
-    within(lastBeat, letGoMs / 2, laterAwake).then(() => holdOn(stubborn, graceMs, options)),
+    options.timers.withinAwake(lastBeat, letGoMs / 2).then(() => holdOn(stubborn, graceMs, options)),
   ]);
   for (const result of results)
     if (result.status === "rejected" && !isRefusal(result.reason)) options.reportError(result.reason);

@@ -3,6 +3,7 @@ import { defaultJsonLimits } from "./normalize-json.ts";
 import { reportBackgroundError, type ErrorListener } from "./report-error.ts";
 import type { InputRequest, InputResponse } from "./task-record.ts";
 import type { TaskRunner } from "./task-runner.ts";
+import { Timers, type Schedule } from "./timers.ts";
 import type { TaskStore } from "./task-store.ts";
 
 /** Options of {@link TaskLifecycle}. */
@@ -59,6 +60,11 @@ export interface TaskLifecycleOptions {
   readonly now?: () => number;
   /** Milliseconds that never go back, from any start: measures leases and run deadlines. @default performance.now */
   readonly monotonicNow?: () => number;
+  /**
+   * Runs something after so many milliseconds, without keeping the process alive; the returned function cancels it. For tests
+   * on a clock of their own. @default setTimeout
+   */
+  readonly schedule?: Schedule;
   /** Unguessable ids, for tasks, leases and fresh question keys. @default crypto.randomUUID */
   readonly randomId?: () => string;
   /** In [0, 1): spreads retries. @default Math.random */
@@ -86,6 +92,7 @@ export interface ResolvedLifecycleOptions {
   readonly reportError: ErrorListener;
   readonly now: () => number;
   readonly monotonicNow: () => number;
+  readonly timers: Timers;
   readonly randomId: () => string;
   readonly random: () => number;
 }
@@ -134,6 +141,7 @@ export function resolveLifecycleOptions(options: TaskLifecycleOptions): Resolved
     reportError: (error) => reportBackgroundError(error, onError),
     now: options.now ?? Date.now,
     monotonicNow: options.monotonicNow ?? (() => performance.now()),
+    timers: new Timers(options.schedule),
     randomId: options.randomId ?? (() => crypto.randomUUID()),
     random: options.random ?? Math.random,
   };
@@ -213,6 +221,7 @@ const functionOptions = [
   "onError",
   "now",
   "monotonicNow",
+  "schedule",
   "randomId",
   "random",
 ] as const;

@@ -2,12 +2,14 @@ import { jsonEquals } from "./canonical-json.ts";
 import { statusMessageOf } from "./task-progress.ts";
 import type { TaskProgress } from "./task-record.ts";
 import type { WritePlan } from "./task-writer.ts";
-import { later } from "./timers.ts";
+import type { Timers } from "./timers.ts";
 
 /** What a {@link ProgressWriter} needs of its attempt. */
 export interface ProgressSink {
   /** In the long run at least this long between two writes, in milliseconds; 0 for no limit. */
   readonly intervalMs: number;
+  readonly timers: Timers;
+  readonly monotonicNow: () => number;
   write(plan: WritePlan): Promise<void>;
   /** A write that no caller waits for was refused or failed. */
   onError(error: unknown): void;
@@ -25,11 +27,12 @@ export class ProgressWriter {
   #latest: TaskProgress | undefined;
   #queued: Promise<void> | undefined;
   #credits = burst;
-  #creditedAtMs: number = performance.now();
+  #creditedAtMs: number;
   #cancelLate: (() => void) | undefined;
 
   constructor(sink: ProgressSink) {
     this.#sink = sink;
+    this.#creditedAtMs = sink.monotonicNow();
   }
 
   /** Resolves when the progress is written, or at once when it will be with a later write. */
@@ -48,14 +51,14 @@ export class ProgressWriter {
   #hasCredit(): boolean {
     const { intervalMs } = this.#sink;
     if (intervalMs === 0) return true;
-    const nowMs = performance.now();
+    const nowMs = this.#sink.monotonicNow();
     this.#credits = Math.min(burst, this.#credits + (nowMs - this.#creditedAtMs) / intervalMs);
     this.#creditedAtMs = nowMs;
     return this.#credits >= 1;
   }
 
   #writeLate(): void {
-    this.#cancelLate ??= later(() => {
+    this.#cancelLate ??= this.#sink.timers.later(() => {
       this.#cancelLate = undefined;
       this.#queued ??= this.#write();
       this.#queued.catch((error: unknown) => this.#sink.onError(error));

@@ -7,7 +7,7 @@ import { rejectedOutcome, toToolError, type Outcome } from "./outcome.ts";
 import { watchRun, type ResolvedRunLimits } from "./run-limits.ts";
 import type { TaskAttempt } from "./task-handle.ts";
 import type { FinalOutcome } from "./terminal-patch.ts";
-import { later } from "./timers.ts";
+import type { Timers } from "./timers.ts";
 
 /** The work of a task: resolves to its result, or to nothing when it has ended the task itself. */
 export type TaskHandler = (task: TaskAttempt) => Promise<JsonObject | void> | JsonObject | void;
@@ -122,7 +122,7 @@ async function writeOutcome(
       attempt.abandon();
       return { status: "abandoned", reason: closing.reason };
     }
-    await pause(delayMs, closing);
+    await pause(delayMs, closing, options.timers);
   }
 }
 
@@ -146,9 +146,9 @@ function tooLarge(
   return { status: "completed", result: toToolError(told, jsonLimits) };
 }
 
-async function pause(delayMs: number, closing: AbortSignal): Promise<void> {
+async function pause(delayMs: number, closing: AbortSignal, timers: Timers): Promise<void> {
   await new Promise<void>((resolve) => {
-    const cancel = later(wake, delayMs);
+    const cancel = timers.later(wake, delayMs);
     function wake(): void {
       cancel();
       closing.removeEventListener("abort", wake);

@@ -3,7 +3,6 @@ import { duration, maxTimerMs, type ResolvedLifecycleOptions } from "./lifecycle
 import { lifecycleErrors } from "./lifecycle-errors.ts";
 import { isLongJobsError } from "./longjobs-error.ts";
 import { rejectedOutcome, type Outcome } from "./outcome.ts";
-import { later } from "./timers.ts";
 
 /** How long one run of a handler may take. */
 export interface RunLimits {
@@ -63,7 +62,7 @@ export function watchRun(
     };
     const onAbort = (): void => {
       const waitMs = patienceMs(attempt.signal.reason, cancelGraceMs);
-      if (waitMs !== undefined) stops.add(later(force, waitMs));
+      if (waitMs !== undefined) stops.add(options.timers.later(force, waitMs));
     };
     const onDeadline = (): void => {
       // A handler that goes on after a cancel is not waited for for ever either: it ends as its client wished.
@@ -91,11 +90,11 @@ function watchDeadline(
   attempt: Attempt,
   maxRunMs: number,
   onDeadline: () => void,
-  { monotonicNow }: ResolvedLifecycleOptions,
+  { monotonicNow, timers }: ResolvedLifecycleOptions,
 ): () => void {
   let leftMs = maxRunMs;
   let sinceMs = monotonicNow();
-  const arm = (): (() => void) => later(onDeadline, Math.ceil(leftMs));
+  const arm = (): (() => void) => timers.later(onDeadline, Math.ceil(leftMs));
   let cancel = arm();
   const unlisten = attempt.onWaiting((waiting) => {
     cancel();

@@ -6,7 +6,6 @@ import type { Outcome } from "./outcome.ts";
 import { runHandler, type Run, type TaskHandler } from "./run-handler.ts";
 import { RunSlots } from "./run-slots.ts";
 import type { ResolvedRunLimits } from "./run-limits.ts";
-import { laterAwake, within } from "./timers.ts";
 
 /**
  * The handlers that run in this process. A handler never runs beside an earlier one of its task: that one may have lost its
@@ -72,7 +71,7 @@ export class Runs {
   /** Resolves when what became of every task has been written, or when the time is up. */
   async ended(timeoutMs: number): Promise<void> {
     if (this.#outcomes.size === 0 || timeoutMs <= 0) return;
-    await within(Promise.all(this.#outcomes), timeoutMs, laterAwake);
+    await this.#options.timers.withinAwake(Promise.all(this.#outcomes), timeoutMs);
   }
 
   /** The place is held until the handler itself has come to its end. */

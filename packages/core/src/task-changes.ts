@@ -2,7 +2,6 @@ import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { canWatch } from "./task-store.ts";
 import { toDetailedTask, type DetailedTask } from "./task-view.ts";
-import { repeat } from "./timers.ts";
 
 /** Hears of a task: the record after a write of this engine, or nothing but a hint to look. */
 export type ChangeListener = (record?: TaskRecord) => void;
@@ -57,7 +56,7 @@ export class TaskChanges {
     const registered: ChangeListener = (record) => listener(record);
     topic.listeners.add(registered);
     if (poll && (topic.pollers += 1) === 1) {
-      topic.stopPolling = repeat(() => this.#tell(taskId), this.#options.waitPollMs);
+      topic.stopPolling = this.#options.timers.repeat(() => this.#tell(taskId), this.#options.waitPollMs);
     }
     return () => {
       if (!topic.listeners.delete(registered)) return;

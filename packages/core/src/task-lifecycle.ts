@@ -33,7 +33,6 @@ import { dispatchOwner } from "./task-runner.ts";
 import { canLease, type TaskPatch } from "./task-store.ts";
 import { toDetailedTask, toTaskView, type DetailedTask, type TaskView } from "./task-view.ts";
 import { TaskWriter } from "./task-writer.ts";
-import { laterAwake, within } from "./timers.ts";
 import { terminalPatch } from "./terminal-patch.ts";
 import { waitForChange, type WaitOptions } from "./wait-for-change.ts";
 
@@ -350,7 +349,8 @@ export class TaskLifecycle {
    */
   async waitForChange(taskId: string, options: WaitForChangeOptions = {}): Promise<DetailedTask> {
     const read = (): Promise<TaskRecord> => this.#answerable(taskId, options);
-    return waitForChange(this.#changes, taskId, read, options, this.#closing.signal);
+    const context = { closing: this.#closing.signal, timers: this.#options.timers };
+    return waitForChange(this.#changes, taskId, read, options, context);
   }
 
   /** Calls `listener` after every write of this engine, with what polling would show. The returned function ends it. */
@@ -393,7 +393,7 @@ export class TaskLifecycle {
     const held = this.#attempts.all().filter((attempt) => attempt.accepted);
     const isRunning = ({ taskId }: Attempt): boolean => this.#runs.has(taskId);
     const released = letGo(held, { isRunning, graceMs: shutdownGraceMs, lastBeat }, this.#options);
-    if (!(await within(Promise.all([released, lastBeat]), letGoMs, laterAwake)))
+    if (!(await this.#options.timers.withinAwake(Promise.all([released, lastBeat]), letGoMs)))
       this.#options.reportError(lifecycleErrors.letGoHangs());
     for (const attempt of this.#attempts.all()) attempt.abandon();
   }

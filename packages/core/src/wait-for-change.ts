@@ -1,8 +1,8 @@
 import { duration, maxTimerMs } from "./lifecycle-options.ts";
 import type { TaskChanges } from "./task-changes.ts";
 import { isTerminal, type TaskRecord } from "./task-record.ts";
+import type { Timers } from "./timers.ts";
 import { toDetailedTask, type DetailedTask, type TaskView } from "./task-view.ts";
-import { later } from "./timers.ts";
 
 /** A task as a caller has seen it. With `statusMessage` progress within the same millisecond is a change too. */
 export type SeenTask = Pick<TaskView, "lastUpdatedAt" | "status"> & {
@@ -27,12 +27,12 @@ export async function waitForChange(
   taskId: string,
   read: () => Promise<TaskRecord>,
   { timeoutMs: wished, seen, signal }: WaitOptions,
-  closing: AbortSignal,
+  { closing, timers }: { readonly closing: AbortSignal; readonly timers: Timers },
 ): Promise<DetailedTask> {
   const timeoutMs = duration("timeoutMs", wished, 30_000, { min: 0, max: maxTimerMs });
   const first = await read();
   const timeUp = new AbortController();
-  const cancelTimer = later(() => timeUp.abort(timedOut), timeoutMs);
+  const cancelTimer = timers.later(() => timeUp.abort(timedOut), timeoutMs);
   const signals = [timeUp.signal, closing, ...(signal === undefined ? [] : [signal])];
   let latest = first;
   try {
