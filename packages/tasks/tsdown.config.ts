@@ -1,3 +1,3 @@
 import { base } from "../../tsdown.base.ts";
 
-export default base;
+export default { ...base, entry: ["src/index.ts", "src/testing.ts"] };

@@ -39,12 +39,17 @@ export type CreatedOnce =
   | { readonly attempt: TaskAttempt; readonly found?: undefined }
   | { readonly found: FoundTask; readonly attempt?: undefined };
 
+/** A task that waits for a worker, or the one that is there. */
+export type DispatchedOnce =
+  | { readonly view: TaskView; readonly found?: undefined }
+  | { readonly found: FoundTask; readonly view?: undefined };
+
 /** What the engine does for a call with a key. */
-export interface OnceContext {
+export interface OnceContext<Made = unknown> {
   readonly options: ResolvedLifecycleOptions;
   readonly inTurn: TaskWriter["inTurn"];
-  /** Records a new task under this id, and holds its attempt. @throws `task_exists` */
-  readonly record: (options: CreateOnceOptions, identity: TaskIdentity) => Promise<TaskAttempt>;
+  /** Records a new task under this id. @throws `task_exists` */
+  readonly record: (options: CreateOnceOptions, identity: TaskIdentity) => Promise<Made>;
   /** The record as it may be shown. @throws `unknown_task` */
   readonly read: (taskId: string, call: IdempotentCall) => Promise<TaskRecord>;
 }
@@ -56,16 +61,19 @@ const maxBirths = 10;
  * Creates the task of a key unless it is there. The id follows from the key, so of any number of calls, on any number of
  * instances, the store lets one create it; a create that the store reports as failed is recognised by its lease token.
  */
-export async function createOnce(options: CreateOnceOptions, context: OnceContext): Promise<CreatedOnce> {
+export async function createOnce<Made>(
+  options: CreateOnceOptions,
+  context: OnceContext<Made>,
+): Promise<{ readonly made: Made; readonly found?: undefined } | { readonly found: FoundTask }> {
   const { fingerprint } = options.idempotency;
   for (let births = 1; ; births += 1) {
     const taskId = await taskIdOf(options, context);
     try {
       // One at a time: until the store has answered, nobody knows whose attempt holds the task.
-      const attempt = await context.inTurn(taskId, () =>
+      const made = await context.inTurn(taskId, () =>
         context.record(options, { taskId, idempotency: { fingerprint } }),
       );
-      return { attempt };
+      return { made };
     } catch (error) {
       const found = await find(taskId, options, context);
       if (found !== undefined) return { found };

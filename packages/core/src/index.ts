@@ -4,6 +4,7 @@ export { assertClaim, assertLeaseMs, holdsLease, isClaimable, newLease } from ".
 export type {
   CreatedOnce,
   CreateOnceOptions,
+  DispatchedOnce,
   FoundTask,
   Idempotency,
   IdempotentCall,

@@ -3,6 +3,7 @@ import { createOnce, findOnce } from "./create-once.ts";
 import type {
   CreatedOnce,
   CreateOnceOptions,
+  DispatchedOnce,
   FoundTask,
   IdempotentCall,
   OnceContext,
@@ -166,13 +167,20 @@ export class TaskLifecycle {
    * @throws `idempotency_conflict` for a key that came with another fingerprint; `invalid_request`; what
    *   {@link createTask} throws.
    */
-  createOnce(options: CreateOnceOptions): Promise<CreatedOnce> {
-    return createOnce(options, this.#onceContext());
+  async createOnce(options: CreateOnceOptions): Promise<CreatedOnce> {
+    const once = await createOnce(
+      options,
+      this.#onceContext((made, identity) => this.#recordOnce(made, identity)),
+    );
+    return once.found === undefined ? { attempt: once.made } : once;
   }
 
   /** The task of an idempotency key as it is now, or `undefined`. @throws `idempotency_conflict`, `invalid_request` */
   findOnce(call: IdempotentCall): Promise<FoundTask | undefined> {
-    return findOnce(call, this.#onceContext());
+    return findOnce(
+      call,
+      this.#onceContext(() => Promise.reject(new Error("Nothing is made to find a task."))),
+    );
   }
 
   /**
@@ -265,10 +273,23 @@ export class TaskLifecycle {
   }
 
   /** Creates a task for a worker elsewhere: held for it, and delivered by the `runner`. @throws as `createTask` does */
-  async dispatchTask(options: CreateTaskOptions): Promise<TaskView> {
+  dispatchTask(options: CreateTaskOptions): Promise<TaskView> {
+    return this.#dispatch(options);
+  }
+
+  /** As {@link dispatchTask}, for the task of an idempotency key: delivers it, or finds it. @throws as `createOnce` does */
+  async dispatchOnce(options: CreateOnceOptions): Promise<DispatchedOnce> {
+    const once = await createOnce(
+      options,
+      this.#onceContext((made, identity) => this.#dispatch(made, identity)),
+    );
+    return once.found === undefined ? { view: once.made } : once;
+  }
+
+  async #dispatch(options: CreateTaskOptions, identity?: TaskIdentity): Promise<TaskView> {
     this.#assertTakesWork();
     const { runner, dispatchMs } = this.#options;
-    const { taskId, lease, ...draft } = draftTask(options, this.#options, this.#owner);
+    const { taskId, lease, ...draft } = draftTask(options, this.#options, this.#owner, identity);
     const held = { owner: dispatchOwner, token: lease?.token ?? "", durationMs: dispatchMs };
     const record = await this.#writer.create({ ...draft, taskId, attempt: 0, released: true, lease: held });
     const dispatch = { taskId, tool: record.work?.tool ?? "", attempt: 1 };
@@ -420,11 +441,11 @@ export class TaskLifecycle {
     return attempt;
   }
 
-  #onceContext(): OnceContext {
+  #onceContext<Made>(record: OnceContext<Made>["record"]): OnceContext<Made> {
     return {
       options: this.#options,
       inTurn: (taskId, job) => this.#writer.inTurn(taskId, job),
-      record: (options, identity) => this.#recordOnce(options, identity),
+      record,
       read: (taskId, { scope }) => this.#answerable(taskId, { scope }),
     };
   }

@@ -11,9 +11,10 @@ import {
 import { describeFoundTask, describeQuestions, describeStartedTask } from "./describe-task.ts";
 import { resolveFallbackOptions, type FallbackOptions } from "./fallback-options.ts";
 import { createFallbackTools } from "./fallback-tools.ts";
+import { inlineClock } from "./inline-clock.ts";
 import { tellError } from "./json-rpc-error.ts";
 import { RequestStates } from "./request-state.ts";
-import { resolveScopeOption, type ScopeOption } from "./scope.ts";
+import { resolveScopeOption, type ScopeOption, type ScopeResolver } from "./scope.ts";
 import type { ServerV1 } from "./sdk-v1.ts";
 import type { McpServerV2 } from "./sdk-v2.ts";
 import type { SeamContext } from "./seam-context.ts";
@@ -106,6 +107,19 @@ export interface Tasks {
  * {@link Tasks.taskTool}, and attach every server instance with {@link Tasks.attach}.
  */
 export function createTasks(options: TasksOptions): Tasks {
+  return buildTasks(options).tasks;
+}
+
+/** Tasks, and what stands behind them: for a server without an SDK. */
+export interface BuiltTasks {
+  readonly tasks: Tasks;
+  readonly tools: ReadonlyMap<string, TaskTool>;
+  readonly seam: SeamContext;
+  readonly resolveScope: ScopeResolver;
+}
+
+/** {@link createTasks}, with the parts that a simulation needs. */
+export function buildTasks(options: TasksOptions): BuiltTasks {
   const { scope, requestStateSecret, fallbackTools, executor, ...engine } = options;
   assertSecret(requestStateSecret);
   const fallback = resolveFallbackOptions(fallbackTools);
@@ -120,7 +134,9 @@ export function createTasks(options: TasksOptions): Tasks {
   });
   const resolveScope = resolveScopeOption(scope);
   const states = new RequestStates(requestStateSecret ?? randomSecret(), options.now ?? Date.now);
-  const serveContext = { lifecycle, resolveScope, states, answers, limits };
+  const elsewhere = executor !== undefined;
+  const clock = inlineClock(engine);
+  const serveContext = { lifecycle, resolveScope, states, answers, limits, clock, elsewhere };
   const tell = (error: unknown): Error =>
     tellError(error, (fault) => reportBackgroundError(fault, options.onError));
   const seam = {
@@ -145,7 +161,7 @@ export function createTasks(options: TasksOptions): Tasks {
       serveToolCall(tool, args, call, serveContext),
     useValidator: (validator: Parameters<AnswerValidator["use"]>[0]) => answers.use(validator),
   };
-  return new AttachedTasks({
+  const tasks = new AttachedTasks({
     lifecycle,
     tools,
     reservedNames: Object.values(fallback.names),
@@ -153,6 +169,7 @@ export function createTasks(options: TasksOptions): Tasks {
       isServerV1(server) ? attachV1(server, seam) : attachV2(server as McpServerV2, seam),
     reportError: (error) => reportBackgroundError(error, options.onError),
   });
+  return { tasks, tools, seam, resolveScope };
 }
 
 function assertSecret(secret: unknown): void {

@@ -6,6 +6,7 @@ import { jsonRpcError, rpcCode } from "./json-rpc-error.ts";
 import { prepareCall } from "./prepare-call.ts";
 import { runTool } from "./run-tool.ts";
 import type { ServeContext, Served } from "./serve-tool-call.ts";
+import { serveDispatched } from "./serve-elsewhere.ts";
 import { serveWork, waitsToTheEnd } from "./serve-work.ts";
 import { taskOptions } from "./task-options.ts";
 import type { ToolCall } from "./tool-call.ts";
@@ -48,7 +49,7 @@ async function serveKeyed(
   context: ServeContext,
 ): Promise<Served> {
   const { args, call, scope, tool } = keyed;
-  const { lifecycle } = context;
+  const { clock, lifecycle } = context;
   if (tool.config.prepare !== undefined) {
     // A repeat is not asked again: the answers to its questions went into the task that is there.
     const work = { tool: tool.name };
@@ -58,12 +59,17 @@ async function serveKeyed(
   const prepared = await prepareCall(tool, args, call, scope, context);
   if (prepared.kind !== "ready") return prepared;
   const options = taskOptions(tool, prepared, call, scope);
+  if (context.elsewhere) {
+    const { found, view } = await lifecycle.dispatchOnce({ ...options, idempotency });
+    if (found !== undefined) return serveFound(found, keyed, context);
+    return serveDispatched(view, { tool, call, scope, lifecycle, clock, keyed: true });
+  }
   const { attempt, found } = await lifecycle.createOnce({ ...options, idempotency });
   if (found !== undefined) return serveFound(found, keyed, context);
   const { outputSchema, request } = call;
   const run = () =>
     runTool(tool, prepared.arguments, { attempt, scope, meta: request.meta, outputSchema }, context);
-  return serveWork({ tool, call, scope, lifecycle, attempt, run, keyed: true });
+  return serveWork({ tool, call, scope, lifecycle, clock, attempt, run, keyed: true });
 }
 
 async function serveFound(

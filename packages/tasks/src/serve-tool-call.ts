@@ -1,10 +1,12 @@
 import { TASKS_EXTENSION_ID } from "@longjobs/core";
 import type { DetailedTask, JsonObject, TaskView } from "@longjobs/core";
 import { givenKey } from "./idempotency-key.ts";
+import type { InlineClock } from "./inline-clock.ts";
 import { jsonRpcError, missingTasksExtension, rpcCode } from "./json-rpc-error.ts";
 import { prepareCall, type PrepareContext, type PreparedCall } from "./prepare-call.ts";
 import { runTool, type RunToolContext } from "./run-tool.ts";
 import type { ScopeResolver } from "./scope.ts";
+import { serveElsewhere } from "./serve-elsewhere.ts";
 import { serveOnce } from "./serve-once.ts";
 import { serveWork } from "./serve-work.ts";
 import { taskOptions } from "./task-options.ts";
@@ -21,6 +23,9 @@ export type Served =
 /** What serving calls needs. */
 export interface ServeContext extends PrepareContext, RunToolContext {
   readonly resolveScope: ScopeResolver;
+  readonly clock: InlineClock;
+  /** True when the work of all tools is done elsewhere. */
+  readonly elsewhere: boolean;
 }
 
 /**
@@ -44,8 +49,11 @@ export async function serveToolCall(
   if (key !== undefined) return serveOnce({ tool, args, call, scope, key }, context);
   const prepared = await prepareCall(tool, args, call, scope, context);
   if (prepared.kind !== "ready") return prepared;
-  const { lifecycle } = context;
-  const attempt = lifecycle.begin(taskOptions(tool, prepared, call, scope));
+  const { clock, lifecycle } = context;
+  const options = taskOptions(tool, prepared, call, scope);
+  if (context.elsewhere)
+    return serveElsewhere(options, { tool, call, scope, lifecycle, clock, keyed: false });
+  const attempt = lifecycle.begin(options);
   const { outputSchema, request } = call;
   const run = () =>
     runTool(tool, prepared.arguments, { attempt, scope, meta: request.meta, outputSchema }, context);
@@ -54,7 +62,7 @@ export async function serveToolCall(
   call.signal.addEventListener("abort", abandon);
   if (call.signal.aborted) abandon();
   try {
-    return await serveWork({ tool, call, scope, lifecycle, attempt, run, keyed: false });
+    return await serveWork({ tool, call, scope, lifecycle, clock, attempt, run, keyed: false });
   } finally {
     call.signal.removeEventListener("abort", abandon);
   }

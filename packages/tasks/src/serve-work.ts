@@ -1,6 +1,7 @@
 import { isLongJobsError } from "@longjobs/core";
 import type { Outcome, TaskAttempt, TaskLifecycle } from "@longjobs/core";
 import { hasEnded, toAnswer, type EndedTask } from "./call-answer.ts";
+import type { InlineClock } from "./inline-clock.ts";
 import type { Served } from "./serve-tool-call.ts";
 import type { TaskWish, ToolCall } from "./tool-call.ts";
 import type { TaskTool } from "./tool-config.ts";
@@ -12,6 +13,7 @@ export interface Work {
   readonly scope: string | undefined;
   readonly lifecycle: TaskLifecycle;
   readonly attempt: TaskAttempt;
+  readonly clock: InlineClock;
   /** True for a call with an idempotency key: its task is recorded already. */
   readonly keyed: boolean;
   /** Runs the handler and writes what becomes of its task. */
@@ -45,14 +47,14 @@ async function serveAsTask(wish: TaskWish, { attempt, run }: Work): Promise<Serv
 }
 
 /** The result within the inline budget, else a handle. */
-async function serveWithHandle({ attempt, call, run, tool }: Work): Promise<Served> {
+async function serveWithHandle({ attempt, call, clock, run, tool }: Work): Promise<Served> {
   // Without a budget the task is recorded before its handler starts: a rejected create starts nothing.
   if (tool.inlineBudgetMs === 0) await attempt.promote();
   // Listening comes first: a handler may save a checkpoint in its very first step.
   const promoted = untilPromoted(attempt);
   const stop = call.declaresTasks ? undefined : sendProgress(call, attempt);
   const running = run();
-  if (!attempt.recorded) await firstOf(running, promoted, tool.inlineBudgetMs);
+  if (!attempt.recorded) await firstOf(running, promoted, tool.inlineBudgetMs, clock);
   stop?.();
   if (attempt.ended && !attempt.recorded) return { kind: "result", result: toAnswer(await running, false) };
   return { kind: "task", view: await attempt.promote() };
@@ -68,12 +70,14 @@ async function serveRecorded(work: Work): Promise<Served> {
 }
 
 async function withinBudget(work: Work): Promise<Outcome | undefined> {
-  const { attempt, call, run, tool } = work;
+  const { attempt, call, clock, run, tool } = work;
   const asked = untilAsked(work);
   const stop = call.declaresTasks ? undefined : sendProgress(call, attempt);
   try {
     const running = run();
-    return tool.inlineBudgetMs === 0 ? undefined : await firstOf(running, asked.opened, tool.inlineBudgetMs);
+    return tool.inlineBudgetMs === 0
+      ? undefined
+      : await firstOf(running, asked.opened, tool.inlineBudgetMs, clock);
   } finally {
     stop?.();
     asked.stop();
@@ -129,12 +133,13 @@ async function firstOf(
   running: Promise<Outcome>,
   handleNeeded: Promise<void>,
   budgetMs: number,
+  { schedule }: InlineClock,
 ): Promise<Outcome | undefined> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let cancel = (): void => undefined;
   const over = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, budgetMs);
+    cancel = schedule(resolve, budgetMs, true);
   });
   const first = await Promise.race([running, handleNeeded, over]);
-  clearTimeout(timer);
+  cancel();
   return first ?? undefined;
 }

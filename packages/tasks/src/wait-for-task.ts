@@ -13,8 +13,10 @@ export interface TaskWait {
   readonly scope: string | undefined;
   /** Ends the wait, never the task. */
   readonly signal: AbortSignal;
-  /** When the wait is over at the latest, by `performance.now()`. @default never */
+  /** When the wait is over at the latest, by `now`. @default never */
   readonly untilMs?: number;
+  /** Milliseconds that never go back. @default performance.now */
+  readonly now?: () => number;
   /** Called with what the handler says meanwhile, each thing once. */
   readonly sendProgress?: ((progress: TaskProgress) => void) | undefined;
 }
@@ -34,13 +36,10 @@ export async function waitWhile(
   wait: TaskWait,
 ): Promise<DetailedTask> {
   const { lifecycle, scope, signal, sendProgress, untilMs = Infinity } = wait;
+  const { now = () => performance.now() } = wait;
   let task = first;
   let told: JsonValue | undefined;
-  for (
-    let leftMs = untilMs - performance.now();
-    unwanted(task) && leftMs > 0;
-    leftMs = untilMs - performance.now()
-  ) {
+  for (let leftMs = untilMs - now(); unwanted(task) && leftMs > 0; leftMs = untilMs - now()) {
     if (sendProgress !== undefined) {
       const progress = await lifecycle.getProgress(task.taskId, { scope });
       // The record changes for other reasons too; what was said before is not said again.

@@ -1,13 +1,17 @@
 import { MemoryTaskStore } from "@longjobs/core";
 import { Client } from "@modelcontextprotocol/client";
 import { InMemoryTransport, McpServer } from "@modelcontextprotocol/server";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 
+import { createTasks } from "../src/index.ts";
+import { TaskHarness } from "../src/testing.ts";
 import { createNamedTasks, registerByFallback } from "./snippets/fallback.ts";
 import { orderBook, registerOrderTool } from "./snippets/idempotency.ts";
 import { registerCopyTools } from "./snippets/progress.ts";
 import { registerTravelTools } from "./snippets/questions.ts";
 import { registerPageTools } from "./snippets/repairable.ts";
+import { closeOnSigterm, registerResumableTools } from "./snippets/resume.ts";
+import { greetsAfterACrash, isGivenUpInTime } from "./snippets/testing.ts";
 import { openEntry, start, until, words, type Entry } from "./support/entries.ts";
 import { HttpDoor } from "./support/http-door.ts";
 import { walk } from "./support/scripted-model.ts";
@@ -215,4 +219,52 @@ test("the program of the page on idempotency repeats its call with the same key,
   expect(lost).toBe(3);
   expect(keys).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)]);
   await client.close();
+});
+
+test("the tools of the page on resuming go on after a crash, and do their effects once", async () => {
+  const reads: number[] = [];
+  const outbox = new Map<string, string>();
+  let dies = true;
+  const post = {
+    send: async (_invoice: string, { key }: { readonly key: string }): Promise<string> => {
+      outbox.set(key, `no. ${outbox.size + 1}`);
+      // The invoice is out, and the process ends before it can say so.
+      return dies ? new Promise<never>(() => undefined) : (outbox.get(key) ?? "");
+    },
+    find: async (key: string): Promise<string | undefined> => outbox.get(key),
+  };
+  const read = async (page: number): Promise<string> => {
+    reads.push(page);
+    return page === 3 && dies ? new Promise<never>(() => undefined) : "two words";
+  };
+  await using harness = await TaskHarness.start({
+    register: (tasks) => registerResumableTools(tasks, read, post),
+  });
+  const client = harness.client();
+  const { taskId: crawl = "" } = await client.call("crawl", { pages: 4 });
+  const { taskId: invoice = "" } = await client.call("send_invoice");
+  await vi.waitFor(() => expect([reads.length, outbox.size]).toEqual([3, 1]));
+  dies = false;
+  await harness.restart();
+  expect(JSON.stringify(await client.result(crawl))).toContain("4 pages, 8 words.");
+  expect(reads).toEqual([1, 2, 3, 3, 4]);
+  expect(JSON.stringify(await client.result(invoice))).toContain("Sent as no. 1.");
+  expect(outbox.size).toBe(1);
+  const { result } = await client.call("render");
+  expect(JSON.stringify(result)).toContain("Rendered.");
+});
+
+test("the shutdown of the page on resuming closes the tasks, then the store", async () => {
+  const store = new MemoryTaskStore();
+  const tasks = createTasks({ store, scope: null });
+  const { taskId } = await tasks.lifecycle.createTask();
+  closeOnSigterm(tasks, store);
+  process.emit("SIGTERM");
+  await vi.waitFor(async () => expect(store.get(taskId)).rejects.toMatchObject({ code: "store_closed" }));
+  await expect(tasks.lifecycle.createTask()).rejects.toMatchObject({ code: "store_closed" });
+});
+
+test("the tests of the page on testing pass", async () => {
+  await greetsAfterACrash();
+  await isGivenUpInTime();
 });

@@ -16,11 +16,13 @@ function modulesOf(source: string): string[] {
 
 test("the public surface is this, and nothing else", async () => {
   expect(Object.keys(surface).toSorted()).toEqual(["asSdkTaskStore", "createTasks", "withTasks"]);
-  const [, types = ""] = /^export type \{([^}]*)\}/m.exec(await built("index.d.ts")) ?? [];
+  const source = await readFile(new URL("../src/index.ts", import.meta.url), "utf8");
+  const types = Array.from(source.matchAll(/export type \{([^}]*)\}/g), ([, names = ""]) => names.split(","));
   expect(
     types
-      .split(",")
+      .flat()
       .map((name) => name.trim())
+      .filter((name) => name !== "")
       .toSorted(),
   ).toEqual([
     "Ask",
@@ -46,9 +48,31 @@ test("the public surface is this, and nothing else", async () => {
   ]);
 });
 
+test("the test kit has an entry of its own, and this is in it", async () => {
+  expect(Object.keys(await import("../src/testing.ts")).toSorted()).toEqual(["TaskHarness", "TestClock"]);
+  const manifest = JSON.parse(await readFile(new URL("../package.json", import.meta.url), "utf8")) as {
+    exports: Record<string, unknown>;
+  };
+  expect(Object.keys(manifest.exports)).toEqual([".", "./testing", "./package.json"]);
+});
+
+/** An entry with the files that it shares with others. */
+async function withChunks(entry: string): Promise<string> {
+  const source = await built(entry);
+  const chunks = modulesOf(source).filter((name) => name.startsWith("./"));
+  return [
+    source,
+    ...(await Promise.all(
+      chunks.map((chunk) =>
+        built(entry.endsWith(".d.ts") ? chunk.slice(2).replace(/\.js$/, ".d.ts") : chunk.slice(2)),
+      ),
+    )),
+  ].join("\n");
+}
+
 describe("the built files are neutral", () => {
   test("they import core and the wire schemas, and zod for arguments: no SDK, no built-in module", async () => {
-    expect(modulesOf(await built("index.js"))).toEqual([
+    expect(modulesOf(await withChunks("index.js")).filter((name) => !name.startsWith("./"))).toEqual([
       "@longjobs/core",
       "@modelcontextprotocol/ext-tasks/core/v2",
       "zod",
@@ -56,13 +80,16 @@ describe("the built files are neutral", () => {
   });
 
   test("their declarations name no type of an SDK, and none of zod", async () => {
-    const declarations = await built("index.d.ts");
-    expect(modulesOf(declarations)).toEqual(["@longjobs/core"]);
+    const declarations = `${await withChunks("index.d.ts")}${await withChunks("testing.d.ts")}`;
+    expect(modulesOf(declarations).filter((name) => !name.startsWith("./"))).toEqual(["@longjobs/core"]);
     expect(declarations).not.toMatch(/\b(?:NodeJS|Buffer|EventEmitter)\b/);
   });
 
   test("they use no global of one runtime alone", async () => {
-    const code = (await built("index.js")).replaceAll(/\/\*[^]*?\*\/|\/\/.*$/gm, "");
+    const code = `${await withChunks("index.js")}${await withChunks("testing.js")}`.replaceAll(
+      /\/\*[^]*?\*\/|\/\/.*$/gm,
+      "",
+    );
     expect(code).not.toMatch(/\b(?:process|Buffer|__dirname|Deno|Bun|setImmediate)\b/);
   });
 });
