@@ -1,9 +1,16 @@
+/*
+ * The tools of the example, for whatever SDK the server is written with. Their tasks are kept in `TASKS_DIR`, so that a report
+ * outlives its server.
+ */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Tasks } from "@longjobs/tasks";
+import { WalTaskStore } from "@longjobs/store-wal";
+import { createTasks, type Tasks } from "@longjobs/tasks";
 import { z } from "zod";
 
-/** The tools of the example, for whatever SDK the server is written with. */
-export function registerReportTools(tasks: Tasks, sectionMs = 2_000): void {
+export async function openReportTasks(): Promise<Tasks> {
+  const store = await WalTaskStore.open({ dir: process.env["TASKS_DIR"] ?? "./tasks" });
+  const sectionMs = Number(process.env["SECTION_MS"] ?? 2_000);
+  const tasks = createTasks({ store });
   // #region report
   tasks.taskTool(
     "write_report",
@@ -31,4 +38,5 @@ export function registerReportTools(tasks: Tasks, sectionMs = 2_000): void {
     },
   );
   // #endregion
+  return tasks;
 }
