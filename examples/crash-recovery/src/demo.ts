@@ -50,6 +50,16 @@ try {
   assert.ok(again.length <= 1, "Only the page that was being read may have been read again.");
   say(`The next process went on with it: "${counted}" Pages fetched twice: ${again.join() || "none"}.`);
 
+  const second = await startTask("crawl_site", { url: site.url, pages });
+  await server.waitFor(({ taskId, statusMessage }) => taskId === second.id && /4/.test(statusMessage ?? ""));
+  const { pid, port } = server;
+  assert.equal(await server.stop(), 0);
+  server = await ServerProcess.start(dir, port);
+  assert.equal(textOf((await (await resume(second.reference, noQuestion)).settle()).outcome), counted);
+  say(
+    `Told to end in the middle of another crawl, process ${pid} gave it back, and process ${server.pid} finished it.`,
+  );
+
   const lost = await startTask("build_report", { topic: "dunes" });
   const atWork = await server.waitFor(
     ({ taskId, statusMessage }) => taskId === lost.id && statusMessage !== undefined,

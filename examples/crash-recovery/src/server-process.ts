@@ -81,6 +81,13 @@ export class ServerProcess {
     }
   }
 
+  /** Tells the process to end, and resolves to its exit code when it has. */
+  async stop(): Promise<number | null> {
+    const ended = new Promise<number | null>((resolve) => this.#child.once("exit", resolve));
+    this.#child.kill("SIGTERM");
+    return ended;
+  }
+
   /** Kills the process as a crash would: no handler runs, nothing is flushed. */
   async kill(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;

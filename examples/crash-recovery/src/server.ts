@@ -9,12 +9,14 @@ import { createTasks } from "@longjobs/tasks";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
+import { closeOnSignal } from "./close-on-signal.ts";
 
 const dir = process.env["DIR"] ?? "./tasks";
 const port = Number(process.env["PORT"] ?? 0);
 
+const store = await WalTaskStore.open({ dir });
 // One user on one machine: everyone who can reach this server shares its tasks.
-const tasks = createTasks({ store: await WalTaskStore.open({ dir }), scope: null, pollIntervalMs: 200 });
+const tasks = createTasks({ store, scope: null, pollIntervalMs: 200 });
 tasks.lifecycle.onTaskChanged(({ taskId, status, statusMessage }) =>
   say({ event: "task", taskId, status, statusMessage }),
 );
@@ -71,6 +73,7 @@ const handler = createMcpHandler(() => {
 
 const serveMcp = toNodeHandler(handler);
 const server = createServer((request, response) => void serveMcp(request, response));
+closeOnSignal(server, tasks, store);
 server.listen(port, "127.0.0.1", () => {
   const address = server.address();
   say({ event: "listening", port: typeof address === "object" ? address?.port : port });

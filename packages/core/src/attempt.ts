@@ -5,7 +5,8 @@ import { instant, type Instant } from "./lease-clock.ts";
 import { lifecycleErrors } from "./lifecycle-errors.ts";
 import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import { isLongJobsError } from "./longjobs-error.ts";
-import { normalizeJson, normalizeJsonObject } from "./normalize-json.ts";
+import { normalizeCheckpoint } from "./normalize-checkpoint.ts";
+import { normalizeJsonObject } from "./normalize-json.ts";
 import { toTaskError } from "./outcome.ts";
 import { prepareQuestions } from "./prepare-questions.ts";
 import type { TaskChanges } from "./task-changes.ts";
@@ -396,7 +397,7 @@ export class Attempt implements TaskAttempt {
   }
 
   async #saveCheckpoint(value: JsonValue): Promise<void> {
-    const kept = normalizeJson(value, "checkpoint", this.#context.options.jsonLimits);
+    const kept = normalizeCheckpoint(value, this.#context.options);
     const checkpoint: TaskCheckpoint = { value: kept, asked: Object.fromEntries(this.#asked) };
     await this.#write((record, retrying) =>
       retrying && jsonEquals(record.checkpoint, checkpoint) ? undefined : { checkpoint },

@@ -46,6 +46,8 @@ export interface TaskLifecycleOptions {
   readonly validateRequest?: (request: InputRequest) => string | undefined;
   /** Why an answer does not fit its question, or `undefined` when it does. @default accepts any object */
   readonly validateAnswer?: (request: InputRequest, response: InputResponse) => string | undefined;
+  /** The largest checkpoint, in bytes of JSON text: it is a cursor, not the work itself. @default 65_536 */
+  readonly maxCheckpointBytes?: number;
   /** Bounds of every value that comes in. */
   readonly jsonLimits?: Partial<JsonLimits>;
   /**
@@ -87,6 +89,7 @@ export interface ResolvedLifecycleOptions {
   readonly progressIntervalMs: number;
   readonly validateRequest: (request: InputRequest) => string | undefined;
   readonly validateAnswer: (request: InputRequest, response: InputResponse) => string | undefined;
+  readonly maxCheckpointBytes: number;
   readonly jsonLimits: JsonLimits;
   readonly idempotencySecret: string | undefined;
   readonly reportError: ErrorListener;
@@ -136,6 +139,7 @@ export function resolveLifecycleOptions(options: TaskLifecycleOptions): Resolved
     }),
     validateRequest: options.validateRequest ?? (() => undefined),
     validateAnswer: options.validateAnswer ?? (() => undefined),
+    maxCheckpointBytes: wholeNumber("maxCheckpointBytes", options.maxCheckpointBytes ?? 65_536),
     jsonLimits: resolveJsonLimits(options.jsonLimits),
     idempotencySecret: secret("idempotencySecret", options.idempotencySecret),
     reportError: (error) => reportBackgroundError(error, onError),

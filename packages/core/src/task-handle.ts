@@ -37,7 +37,11 @@ export interface TaskHandle {
   /** The answers that came while nobody waited for them, by key; each at most once per attempt. */
   resumeInput(): Promise<{ readonly [key: string]: InputResponse }>;
 
-  /** Keeps a small cursor that the next attempt starts from; durable when it resolves. */
+  /**
+   * Keeps a small cursor that the next attempt starts from; durable when it resolves.
+   *
+   * @throws `record_too_large` beyond `maxCheckpointBytes`, and `invalid_json`: the last one stays. `task_terminal`, `lease_lost`
+   */
   saveCheckpoint(value: JsonValue): Promise<void>;
 
   /** Ends the task with a result. @throws `task_terminal`, `lease_lost`, `invalid_json` */
