@@ -73,7 +73,7 @@ export class PinnedFile implements AsyncDisposable {
   }
 
   /**
-   * Bytes `start` to before `end` (default: to the end). Breaks off with `source_changed` rather than completes with
+   * Bytes `start` to before `end` (default: to the end), as a stream that takes the memory of its reader. Breaks off with `source_changed` rather than completes with
    * mixed bytes. `close` may be called at once: the file stays open until the stream has ended or was cancelled.
    */
   stream(start = 0, end: number = this.sizeBytes): ReadableStream<Uint8Array> {
@@ -84,21 +84,22 @@ export class PinnedFile implements AsyncDisposable {
     this.#uses += 1;
     const leave = once(() => this.#leave());
     let position = start;
-    const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+    const pull = async (controller: ReadableByteStreamController): Promise<void> => {
       try {
         // Each piece is checked after it was read, which is also before the next one is; the first one here.
         if (position === start) await this.#assertPin();
-        const piece = await this.#read(position, Math.min(pieceBytes, end - position));
-        position += piece.length;
-        if (piece.length > 0) controller.enqueue(piece);
+        if (position < end) position += await this.#fill(controller, position, end);
         if (position < end) return;
         controller.close();
+        // Whoever lent memory gets it back.
+        controller.byobRequest?.respond(0);
       } catch (error) {
         controller.error(toDiskError("the file cannot be read", error));
       }
       await leave();
     };
-    return new ReadableStream({ pull, cancel: leave });
+    // Nothing is read ahead: it would be into other memory than the reader's.
+    return new ReadableStream({ type: "bytes", pull, cancel: leave }, { highWaterMark: 0 });
   }
 
   /** The sha256 of the whole, in lower-case hexadecimal: computed once per pin, however many ask. */
@@ -129,16 +130,34 @@ export class PinnedFile implements AsyncDisposable {
     return this.close();
   }
 
-  async #read(offset: number, lengthBytes: number): Promise<Uint8Array> {
+  /** Reads a piece into the memory of the reader, if it lent some, else into new memory. Resolves to its length. */
+  async #fill(controller: ReadableByteStreamController, position: number, end: number): Promise<number> {
+    const lent = controller.byobRequest;
+    const lengthBytes = Math.min(lent?.view?.byteLength ?? pieceBytes, end - position);
+    if (lent?.view == null) {
+      controller.enqueue(await this.#read(position, lengthBytes));
+      return lengthBytes;
+    }
+    const { buffer, byteOffset } = lent.view;
+    await this.#readInto(new Uint8Array(buffer, byteOffset, lengthBytes), position);
+    lent.respond(lengthBytes);
+    return lengthBytes;
+  }
+
+  async #read(offset: number, lengthBytes: number): Promise<Uint8Array<ArrayBuffer>> {
     // Memory of its own: whoever gets the bytes may transfer them.
-    const target = Buffer.allocUnsafeSlow(lengthBytes);
-    for (let done = 0; done < lengthBytes;) {
-      const { bytesRead } = await this.#file.read(target, done, lengthBytes - done, offset + done);
+    const target = new Uint8Array(Buffer.allocUnsafeSlow(lengthBytes).buffer);
+    await this.#readInto(target, offset);
+    return target;
+  }
+
+  async #readInto(target: Uint8Array, offset: number): Promise<void> {
+    for (let done = 0; done < target.length;) {
+      const { bytesRead } = await this.#file.read(target, done, target.length - done, offset + done);
       if (bytesRead === 0) throw diskErrors.sourceChanged();
       done += bytesRead;
     }
     await this.#assertPin();
-    return target;
   }
 
   async #assertPin(): Promise<void> {

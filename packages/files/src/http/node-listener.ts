@@ -2,11 +2,14 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { reportBackgroundError, type AuthInfo } from "@longjobs/core";
 import type { FetchOptions } from "./fetch-options.ts";
+import { errorResponse, notFound } from "./http-error.ts";
 
 /** Whatever serves web requests as `Files` does. */
 export interface WebEndpoint {
   fetch(request: Request, options?: FetchOptions): Promise<Response>;
 }
+
+const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
 
 /** How long the rest of a refused body is read before the connection is closed, in milliseconds. */
 const drainMs = 2_000;
@@ -31,7 +34,11 @@ async function serve(
   request: IncomingMessage & { readonly auth?: AuthInfo | undefined; readonly originalUrl?: string },
   response: ServerResponse,
 ): Promise<void> {
-  const answer = await endpoint.fetch(toWebRequest(request), { authInfo: request.auth });
+  const webRequest = toWebRequest(request);
+  const answer =
+    webRequest === undefined
+      ? errorResponse(notFound())
+      : await endpoint.fetch(webRequest, { authInfo: request.auth });
   // A client that is still sending must be able to read why nobody listens: the rest is read and thrown away.
   const isCutShort = !request.complete && hasBody(request);
   if (isCutShort) {
@@ -43,10 +50,12 @@ async function serve(
   else await sendBody(answer.body, response);
 }
 
-function toWebRequest(request: IncomingMessage & { readonly originalUrl?: string }): Request {
+/** `undefined` for what no web request can be: a method such as TRACE, a path that is none. */
+function toWebRequest(request: IncomingMessage & { readonly originalUrl?: string }): Request | undefined {
   const { method = "GET", headers } = request;
   // Express shortens `url` where a handler is mounted. The host says nothing that is used.
-  const url = new URL(request.originalUrl ?? request.url ?? "/", "http://transfer.invalid");
+  const url = `http://transfer.invalid${request.originalUrl ?? request.url ?? "/"}`;
+  if (!URL.canParse(url) || !methods.has(method)) return undefined;
   const entries = Object.entries(headers).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, Array.isArray(value) ? value.join(", ") : value] as [string, string]],
   );
@@ -69,15 +78,19 @@ function discardRest(request: IncomingMessage, response: ServerResponse): void {
 
 /** With the pace of the client. A body that breaks, breaks the connection: a client must not take a part for the whole. */
 async function sendBody(body: ReadableStream<Uint8Array>, response: ServerResponse): Promise<void> {
-  const reader = body.getReader();
+  const reader = openReader(body);
   const gone = (): void => void reader.cancel().catch(() => undefined);
   response.once("close", gone);
   try {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      if (response.write(next.value)) continue;
-      await drained(response);
-      if (response.destroyed) return;
+    const sending: Promise<ArrayBuffer>[] = [];
+    for (;;) {
+      // Two pieces are on their way, and their memory is used again: what is thrown away is collected late.
+      const memory = sending.length < 2 ? undefined : await sending.shift();
+      const piece = await reader.read(memory);
+      if (piece === undefined || response.destroyed) break;
+      sending.push(send(piece, response));
     }
+    await Promise.all(sending);
     response.end();
   } catch {
     // The source said why to whoever asks next; here nothing can be said any more.
@@ -87,14 +100,40 @@ async function sendBody(body: ReadableStream<Uint8Array>, response: ServerRespon
   }
 }
 
-async function drained(response: ServerResponse): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const done = (): void => {
-      response.off("drain", done);
-      response.off("close", done);
-      resolve();
+/** What a piece of a body may take. */
+const pieceBytes = 128 * 1024;
+
+interface BodyReader {
+  /** The next piece, in this memory if the body can use it; `undefined` at the end. */
+  read(memory: ArrayBuffer | undefined): Promise<Uint8Array | undefined>;
+  cancel(): Promise<void>;
+}
+
+function openReader(body: ReadableStream<Uint8Array>): BodyReader {
+  try {
+    const reader = body.getReader({ mode: "byob" });
+    return {
+      async read(memory = new ArrayBuffer(pieceBytes)) {
+        const { done, value } = await reader.read(new Uint8Array(memory));
+        return done ? undefined : value;
+      },
+      cancel: () => reader.cancel(),
     };
-    response.once("drain", done);
+  } catch {
+    // A body that brings its own memory.
+    const reader = body.getReader();
+    return { read: async () => (await reader.read()).value, cancel: () => reader.cancel() };
+  }
+}
+
+/** Resolves to the memory of a piece once nobody needs it any more: it was sent, or the connection is gone. */
+function send(piece: Uint8Array, response: ServerResponse): Promise<ArrayBuffer> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      response.off("close", done);
+      resolve(piece.buffer as ArrayBuffer);
+    };
     response.once("close", done);
+    response.write(piece, done);
   });
 }

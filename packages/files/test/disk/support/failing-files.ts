@@ -23,6 +23,7 @@ export function watchedFiles(before: BeforeOperation, platform?: NodeJS.Platform
           const path = pathOf(given);
           const operation = typeof name === "string" ? name : "close";
           // An open file is closed also when everything else fails: a process that dies closes its files.
+          if (operation === "once") return Reflect.apply(value, from, given);
           if (operation !== "close") await before({ name: `${prefix}${operation}`, path, given });
           const result: unknown = await (value as (...all: unknown[]) => unknown).apply(from, given);
           return operation === "open" && prefix === ""
