@@ -1,4 +1,3 @@
-import { isLongJobsError } from "@longjobs/core";
 import { diskErrors, quote, toDiskError } from "./disk-errors.ts";
 import { errnoOf } from "./disk-files.ts";
 import type { FileLocation } from "./target.ts";
@@ -22,7 +21,6 @@ const reasons: Readonly<Record<string, string>> = {
 
 /** The error for a caller whose path led to an error of the system. */
 export function toPathError(error: unknown, { root, path }: FileLocation): unknown {
-  if (isLongJobsError(error)) return error;
   const reason = reasons[errnoOf(error) ?? ""];
   const what = `${quote(path)} in the root ${quote(root)}`;
   if (reason === undefined) return toDiskError(`${what} cannot be used`, error);

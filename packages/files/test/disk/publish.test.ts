@@ -189,6 +189,48 @@ for (const disk of disks) {
   });
 }
 
+test("version passes over names that are denied", async () => {
+  const press = await openPress();
+  const roots = createRoots({ files: { path: press.inside, write: true, deny: ["out-2.bin", "OUT-3.bin"] } });
+  for (const path of ["out.bin", "out-4.bin"]) {
+    const bytes = someBytes(10);
+    await stage(press.store, "one", bytes);
+    await using target = await roots.resolveTarget({ root: "files", path: "out.bin" });
+    const { location } = await press.reprint("one", bytes, { policy: "version", target });
+    expect(location.path).toBe(path);
+    await press.store.discard("one");
+  }
+});
+
+test("a parent that has left the root when the name is to be given is refused, with the file (P64)", async () => {
+  for (const disk of disks) {
+    const press = await openPress(disk);
+    const away = join(press.inside, "..", "away");
+    mkdirSync(join(press.inside, "parent"));
+    const bytes = someBytes(1000);
+    await stage(press.store, "one", bytes);
+    const onPrepared = (): void => renameSync(join(press.inside, "parent"), away);
+    await expect(press.reprint("one", bytes, { path: "parent/out.bin", onPrepared })).rejects.toMatchObject({
+      code: "path_not_allowed",
+    });
+    expect(readdirSync(away), disk).toEqual([]);
+    expect(await press.store.stagedBytes("one")).toBe(1000);
+  }
+});
+
+test("a placeholder whose file could not follow is taken away again", async () => {
+  let isFailing = true;
+  const press = await openPress("disk without links", (name) => {
+    if (name === "rename" && isFailing) throw errnoError("EIO");
+  });
+  const bytes = someBytes(10);
+  await expect(press.print("one", bytes)).rejects.toMatchObject({ code: "store_unavailable" });
+  expect(press.names()).toEqual([]);
+  isFailing = false;
+  await press.reprint("one", bytes);
+  expect(press.read("out.bin").equals(bytes)).toBe(true);
+});
+
 test("bytes that change while they are read are transfer_busy, and stay staged", async () => {
   for (const disk of disks) {
     const press = await openPress(disk);
