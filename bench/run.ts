@@ -4,6 +4,7 @@
  * group. Absolute figures are not asserted: only ratios of one run mean something.
  */
 import { amplification } from "./groups/amplification.ts";
+import { files } from "./groups/files.ts";
 import { growth } from "./groups/growth.ts";
 import { opening } from "./groups/opening.ts";
 import { postgres } from "./groups/postgres.ts";
@@ -19,6 +20,7 @@ const groups: Readonly<Record<string, BenchGroup>> = {
   opening,
   growth,
   postgres,
+  files,
 };
 const full = process.argv.includes("--full");
 const only = process.argv.indexOf("--only");

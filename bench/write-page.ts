@@ -25,6 +25,8 @@ ratios within one row mean something.
 A lifecycle is a create, a get, three updates and a completion of a record of about 600 bytes: five writes. The yardstick is a Map
 of JSON strings with group commit and nothing else: no checks, no time to live, no checksums, no compaction.
 
+Servers for files run in a process each, on the loopback interface.
+
 ${tables.join("\n")}
 ## How cost grows
 

@@ -275,12 +275,17 @@ test("a commit that is given up while it reads leaves everything staged and no c
 test("bytes of a store elsewhere are copied and verified; too many are not even written", async () => {
   const press = await openPress();
   const bytes = someBytes(700_000);
+  let given = 0;
   const open = async function* (): AsyncGenerator<Uint8Array> {
-    for (let at = 0; at < bytes.length; at += 100_000) yield bytes.subarray(at, at + 100_000);
+    for (let at = 0; at < bytes.length; at += 100_000) {
+      given += 1;
+      yield bytes.subarray(at, at + 100_000);
+    }
   };
-  await expect(press.reprint("-", bytes, { staged: { open }, sizeBytes: 650_000 })).rejects.toMatchObject({
+  await expect(press.reprint("-", bytes, { staged: { open }, sizeBytes: 250_000 })).rejects.toMatchObject({
     code: "size_mismatch",
   });
+  expect(given).toBe(3);
   await expect(press.reprint("-", bytes, { staged: { open }, sizeBytes: 700_001 })).rejects.toMatchObject({
     code: "size_mismatch",
     partial: { cursor: 700_000 },
