@@ -29,6 +29,7 @@ export { isProtocolError, rejectedOutcome, toToolError } from "./outcome.ts";
 export type { Outcome } from "./outcome.ts";
 export { readRequestContext } from "./request-context.ts";
 export type { AuthInfo, RequestContext } from "./request-context.ts";
+export type { ResultSpill, ResultToSpill, SpilledResult } from "./result-spill.ts";
 export type { TaskHandler } from "./run-handler.ts";
 export { scopeResolver } from "./scope.ts";
 export type { ScopeOption, ScopeRefusals, ScopeResolver } from "./scope.ts";

@@ -6,6 +6,7 @@ import {
   assertVisible,
   asTransferError,
   readTransfer,
+  taskIdOf,
   type Scope,
   type TransferContext,
 } from "./transfer-context.ts";
@@ -171,6 +172,7 @@ export async function abortTransfer(
   const record = await readTransfer(transferId, scope, context);
   if (record.status === "cancelled") return record;
   if (record.status === "completed") throw transferErrors.ended("committed");
+  if (taskIdOf(record.data) !== undefined) throw transferErrors.ofTask();
   const ended = isUpload(record)
     ? await abortUpload(record.taskId, caller, scope, context)
     : await endDownload(record, scope, context);

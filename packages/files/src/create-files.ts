@@ -1,4 +1,10 @@
-import { liveOwners, reportBackgroundError, scopeResolver, TaskWriter } from "@longjobs/core";
+import {
+  liveOwners,
+  reportBackgroundError,
+  scopeResolver,
+  TaskWriter,
+  type ResultSpill,
+} from "@longjobs/core";
 import { DigestWork } from "./digest-work.ts";
 import { createRoots } from "./disk/roots.ts";
 import type { Files, SweptTransfers } from "./files.ts";
@@ -11,7 +17,9 @@ import type { McpServerLike } from "./mcp-server.ts";
 import type { FilesOptions } from "./options.ts";
 import { resolveFilesOptions, type ResolvedFilesOptions } from "./resolve-options.ts";
 import { QuotaLedger } from "./quota-ledger.ts";
-import { attachTools } from "./sdk-server.ts";
+import { StagedResultSpill, spillUri, transferIdOfUri } from "./result-spill.ts";
+import { attachTools, type ResourceReader } from "./sdk-server.ts";
+import { readSpilled } from "./spilled-resource.ts";
 import { toStaging } from "./staging.ts";
 import { sweepTransfers } from "./sweep-transfers.ts";
 import { configurationError } from "./tell-error.ts";
@@ -49,7 +57,9 @@ class AttachedFiles implements Files {
   readonly #tools: readonly TransferTool[];
   readonly #urls: TransferUrls | undefined;
   readonly #endpoint: FilesEndpoint | undefined;
+  readonly #resources: ResourceReader;
   readonly #owner: string;
+  #spill: StagedResultSpill | undefined;
   readonly #closing = new AbortController();
   #opened: Promise<void> | undefined;
   #sweepTimer: ReturnType<typeof setInterval> | undefined;
@@ -77,6 +87,20 @@ class AttachedFiles implements Files {
       prefix: resolved.toolPrefix,
       rootNames: { read: context.roots.names("read"), write: context.roots.names("write") },
     });
+    this.#resources = {
+      name: "task-result",
+      title: "Result of a task",
+      description: "The whole result of a task that was too large for its answer.",
+      uriTemplate: spillUri("{transferId}"),
+      isNamed: (uri) => transferIdOfUri(uri) !== undefined,
+      read: (uri, request) =>
+        readSpilled(uri, request, {
+          ready,
+          resolveScope,
+          transfers: context,
+          maxBytes: context.maxResourceBytes,
+        }),
+    };
     this.#urls = urls;
     if (urls !== undefined && resolved.http !== undefined)
       this.#endpoint = new FilesEndpoint({ context, urls, ready, resolveScope, http: resolved.http });
@@ -84,7 +108,7 @@ class AttachedFiles implements Files {
   }
 
   attach<Server extends McpServerLike>(server: Server): Server {
-    attachTools(server, this.#tools);
+    attachTools(server, this.#tools, this.#spill === undefined ? undefined : this.#resources);
     return server;
   }
 
@@ -102,6 +126,11 @@ class AttachedFiles implements Files {
         `${JSON.stringify(grant.root)} is none of the roots that can be written: ${writable.join(", ")}.`,
       );
     return this.#urls.creationUrl(grant);
+  }
+
+  resultSpill(): ResultSpill {
+    this.#spill ??= new StagedResultSpill(this.#context, () => this.open());
+    return this.#spill;
   }
 
   async open(): Promise<void> {
@@ -199,6 +228,8 @@ function createContext(
     maxFileBytes: limits.maxFileBytes,
     // Base64 takes four bytes for three. An answer has the data twice: as text and as structure.
     maxWriteBytes: Math.floor(room / 4) * 3,
+    // JSON text in JSON text: a quote takes two bytes.
+    maxResourceBytes: Math.floor(room / 2),
     maxReadBytes: Math.floor(room / 8) * 3,
     writers: new TransferWriters({ ...resolved, store, writer, locks, owner, onError }),
     ledger: new QuotaLedger({ store, now, random, ...limits }),

@@ -1,3 +1,4 @@
+import type { ResultSpill } from "@longjobs/core";
 import type { FetchOptions } from "./http/fetch-options.ts";
 import type { UploadGrant } from "./http/upload-grant.ts";
 import type { McpServerLike } from "./mcp-server.ts";
@@ -31,6 +32,13 @@ export interface Files {
    * @throws TypeError without `http` in the options, or for a root that cannot be written
    */
   createUploadUrl(grant: UploadGrant): Promise<string>;
+  /**
+   * A place for the large results of tasks, for `createTasks({ resultSpill })`: they stay among the staged bytes as long as
+   * their task, and are read through `resources/read`, the read tool and the endpoint. Call it before {@link Files.attach}.
+   *
+   * @throws TypeError unless the staging is a directory
+   */
+  resultSpill(): ResultSpill;
   /** Deletes what has expired, now. Happens by itself every `sweepIntervalMs`. */
   sweep(): Promise<SweptTransfers>;
   /** Counts of what is held in memory; all return to zero when nothing is being transferred. */

@@ -1,7 +1,7 @@
 import { isLongJobsError } from "@longjobs/core";
 import type { SweptTransfers } from "./files.ts";
-import type { TransferContext } from "./transfer-context.ts";
-import { isTransfer, type TransferRecord } from "./transfer-record.ts";
+import { isOrphan, type TransferContext } from "./transfer-context.ts";
+import { isTransfer } from "./transfer-record.ts";
 
 /**
  * Deletes what has expired: staged bytes, records, what is counted for them, and the copies that a crash left beside a
@@ -38,17 +38,8 @@ async function isWanted(id: string, context: TransferContext): Promise<boolean> 
   // What a newer version wrote is not ours to judge.
   if (!isTransfer(record)) return true;
   if (record.status !== "working") return false;
-  return spilledOf(record) === undefined || (await isTaskThere(record, context));
-}
-
-/** A spilled result goes with its task. */
-async function isTaskThere(record: TransferRecord, { store }: TransferContext): Promise<boolean> {
-  const taskId = spilledOf(record);
-  if (taskId !== undefined && (await store.get(taskId)) !== undefined) return true;
-  await store.update(record.taskId, { ttlMs: 0 }, record.version);
+  if (!(await isOrphan(record, context))) return true;
+  // A spilled result goes with its task: the record has no time left either.
+  await context.store.update(id, { ttlMs: 0 }, record.version);
   return false;
-}
-
-function spilledOf({ data }: TransferRecord): string | undefined {
-  return data.direction === "download" && "taskId" in data.source ? data.source.taskId : undefined;
 }

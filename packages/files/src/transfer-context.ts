@@ -12,7 +12,7 @@ import type { Staging } from "./staging.ts";
 import { transferErrors } from "./transfer-errors.ts";
 import { expiresAtMs, type ExpiryOptions } from "./transfer-expiry.ts";
 import type { TransferLocks } from "./transfer-locks.ts";
-import type { TransferRecord } from "./transfer-record.ts";
+import type { TransferRecord, TransferState } from "./transfer-record.ts";
 import { asTransfer, type TransferWriters } from "./transfer-writers.ts";
 
 /** What the operations on transfers share. */
@@ -30,6 +30,8 @@ export interface TransferContext extends ExpiryOptions {
   /** The most bytes of one `file_transfer_write`, and of one `file_transfer_read`. */
   readonly maxWriteBytes: number;
   readonly maxReadBytes: number;
+  /** The most bytes of a resource that is read at once. */
+  readonly maxResourceBytes: number;
   /** Aborted when the process stops serving transfers. */
   readonly closing: AbortSignal;
   readonly now: () => number;
@@ -49,12 +51,28 @@ export type Scope = string | undefined;
 export async function readTransfer(
   transferId: unknown,
   scope: Scope,
-  { writer }: Pick<TransferContext, "writer">,
+  context: Pick<TransferContext, "store" | "writer">,
 ): Promise<TransferRecord> {
   if (!isTaskId(transferId)) throw transferErrors.unknown();
-  const record = await asTransferError(() => writer.read(transferId));
+  const record = await asTransferError(() => context.writer.read(transferId));
   assertVisible(record as TransferRecord, scope);
-  return asTransfer(record);
+  const transfer = asTransfer(record);
+  if (await isOrphan(transfer, context)) throw transferErrors.unknown();
+  return transfer;
+}
+
+/** A spilled result is gone with its task, even before a sweep has deleted it. */
+export async function isOrphan(
+  { data }: TransferRecord,
+  { store }: Pick<TransferContext, "store">,
+): Promise<boolean> {
+  const taskId = taskIdOf(data);
+  return taskId !== undefined && (await store.get(taskId)) === undefined;
+}
+
+/** The task that a spilled result belongs to. */
+export function taskIdOf(state: TransferState): string | undefined {
+  return state.direction === "download" && "taskId" in state.source ? state.source.taskId : undefined;
 }
 
 /** @throws `unknown_transfer` for somebody else's transfer. */

@@ -26,6 +26,11 @@ export const transferErrors = {
       },
     ),
 
+  ofTask: (): LongJobsError =>
+    new LongJobsError("not_active", "This is the result of a task; it goes with the task.", {
+      recoveryHint: "Leave it.",
+    }),
+
   busy: (): LongJobsError =>
     new LongJobsError("transfer_busy", "Somebody else is writing to this transfer.", {
       retryable: true,

@@ -1,7 +1,7 @@
 import type { RequestContext } from "@longjobs/core";
 import type { ResolvedHttpOptions } from "../resolve-options.ts";
 import { tellError } from "../tell-error.ts";
-import type { Scope, TransferContext } from "../transfer-context.ts";
+import { isOrphan, type Scope, type TransferContext } from "../transfer-context.ts";
 import { isDownload, isTransfer, isUpload, type TransferRecord } from "../transfer-record.ts";
 import { corsHeaders } from "./cors.ts";
 import { serveDownload } from "./download-endpoint.ts";
@@ -88,7 +88,8 @@ export class FilesEndpoint {
     const transferId = transferIdIn(segment);
     if (transferId === undefined) return undefined;
     const record = await this.#options.context.store.get(transferId);
-    return record !== undefined && isTransfer(record) ? record : undefined;
+    if (record === undefined || !isTransfer(record)) return undefined;
+    return (await isOrphan(record, this.#options.context)) ? undefined : record;
   }
 
   /** A signed URL is enough, unless the caller is known to be somebody else. */
