@@ -20,10 +20,7 @@ export async function findPublished(
     await using file = await openRegular(files, directory, name);
     const hash = createHash("sha256");
     await readThrough(file, (piece) => void hash.update(piece), { signal });
-    if (hash.digest("hex") !== note.sha256) continue;
-    // The earlier call may have been cut short before this.
-    await file.chmod(target.fileMode);
-    return name;
+    if (hash.digest("hex") === note.sha256) return name;
   }
   return undefined;
 }

@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 import { copyBytes, type ReadStaged, readForeign } from "./copy-bytes.ts";
 import { diskErrors, toDiskError } from "./disk-errors.ts";
 import { errnoOf } from "./disk-files.ts";
-import { hasPin, toPin } from "./file-pin.ts";
+import { type FilePin, hasPin, toPin } from "./file-pin.ts";
 import { findPublished } from "./find-published.ts";
 import { giveName } from "./give-name.ts";
 import { toPathError } from "./path-errors.ts";
@@ -27,7 +27,7 @@ export type { PublishPolicy } from "./publish-policy.ts";
  */
 export async function publish(options: PublishOptions): Promise<Published> {
   const { staged, prepared } = options;
-  if (prepared !== undefined) {
+  if (prepared !== undefined && isFor(options, prepared)) {
     const name = await onTarget(options, () => findPublished(options, prepared));
     if (name !== undefined) {
       const path = "id" in staged ? await staged.store.pathOf(staged.id) : undefined;
@@ -42,6 +42,11 @@ export async function publish(options: PublishOptions): Promise<Published> {
   }
 }
 
+/** Other bytes may have been staged since the note was kept: what was published before is then not what is asked for. */
+function isFor({ sizeBytes, sha256 }: PublishOptions, note: PublishNote): boolean {
+  return note.sizeBytes === sizeBytes && (sha256 === undefined || sha256.toLowerCase() === note.sha256);
+}
+
 async function publishLocal(options: PublishOptions, store: StagingStore, id: string): Promise<Published> {
   await using file = await store.openStaged(id);
   const { size } = await file.stat();
@@ -51,7 +56,11 @@ async function publishLocal(options: PublishOptions, store: StagingStore, id: st
     const published = await moveFile(options, file, path);
     if (published !== undefined) return published;
   }
-  return await copyBeside(options, (take) => readUnchanged(options, file, take), path);
+  return await copyBeside(
+    options,
+    async (take) => (await readUnchanged(options, file, take)).sizeBytes,
+    path,
+  );
 }
 
 /** Resolves to nothing where the disk turns out to be another one: two mounts of one disk look like one. */
@@ -61,11 +70,11 @@ async function moveFile(
   path: string,
 ): Promise<Published | undefined> {
   const hash = createHash("sha256");
-  await readUnchanged(options, file, (piece) => void hash.update(piece));
+  const content = await readUnchanged(options, file, (piece) => void hash.update(piece));
   const sha256 = assertDigest(options, hash.digest("hex"));
   if (options.flush !== false) await flushFile(options, path);
   try {
-    return await nameFile(options, file, path, sha256);
+    return await nameFile(options, { file, path, content, sha256 });
   } catch (error) {
     if (errnoOf(error) === "EXDEV") return undefined;
     throw error;
@@ -79,8 +88,9 @@ async function copyBeside(options: PublishOptions, read: ReadStaged, path?: stri
   const copy = await onTarget(options, () => target.files.open(temporary, "wx", 0o600));
   try {
     const sha256 = assertDigest(options, await copyBytes(read, copy, { ...options, flush }));
+    const content = toPin(await copy.stat({ bigint: true }));
     if (flush) await copy.sync();
-    const published = await nameFile(options, copy, temporary, sha256);
+    const published = await nameFile(options, { file: copy, path: temporary, content, sha256 });
     if (path !== undefined) await drop(options, path);
     return published;
   } catch (error) {
@@ -91,22 +101,41 @@ async function copyBeside(options: PublishOptions, read: ReadStaged, path?: stri
   }
 }
 
+/** Bytes that may get the name: what they were when their digest was found right. */
+interface VerifiedFile {
+  readonly file: FileHandle;
+  readonly path: string;
+  readonly content: FilePin;
+  readonly sha256: string;
+}
+
 async function nameFile(
   options: PublishOptions,
-  file: FileHandle,
-  path: string,
-  sha256: string,
+  { file, path, content, sha256 }: VerifiedFile,
 ): Promise<Published> {
   const { target, sizeBytes, policy, prepared } = options;
-  const { ino } = await file.stat({ bigint: true });
-  const note: PublishNote = { ino: String(ino), sizeBytes, sha256 };
+  // Files are made with 0600; a disk without modes need not be asked for that.
+  if (target.fileMode !== 0o600) await file.chmod(target.fileMode);
+  const note: PublishNote = { ino: content.ino, sizeBytes, sha256 };
   const onPrepared = async (kept: PublishNote): Promise<void> => options.onPrepared?.(kept);
   await onPrepared(note);
+  await assertSame(options, file, path, content);
   const unnamed = { path, note, onPrepared, placeholder: prepared?.placeholder };
   const name = await onTarget(options, () => giveName(target, unnamed, policy));
-  // Not before: a file that is refused stays closed to everybody else.
-  await file.chmod(target.fileMode);
   return finish(options, name, sha256, path);
+}
+
+/** Flushing and keeping the note took their time: what gets the name is still what was verified, under this path. */
+async function assertSame(
+  { target }: PublishOptions,
+  file: FileHandle,
+  path: string,
+  { ino, sizeBytes, mtimeNs }: FilePin,
+): Promise<void> {
+  const now = toPin(await file.stat({ bigint: true }));
+  const named = await target.files.lstat(path, { bigint: true });
+  const isSame = now.sizeBytes === sizeBytes && now.mtimeNs === mtimeNs && String(named.ino) === ino;
+  if (!isSame) throw diskErrors.transferBusy("The transfer");
 }
 
 async function finish(
@@ -126,19 +155,19 @@ async function drop({ target }: PublishOptions, path: string): Promise<void> {
   await target.files.unlink(path).catch(() => undefined);
 }
 
-/** Reads the whole through one descriptor; a file that is written to meanwhile is `transfer_busy`. */
+/** Reads the whole through one descriptor, and resolves to what it read; a file that is written to meanwhile is `transfer_busy`. */
 async function readUnchanged(
   { sizeBytes, signal, onProgress }: PublishOptions,
   file: FileHandle,
   take: (piece: Uint8Array, position: number) => void | Promise<void>,
-): Promise<number> {
+): Promise<FilePin> {
   const pin = toPin(await file.stat({ bigint: true }));
   const bytes = await readThrough(file, take, {
     signal,
     onProgress: (doneBytes) => onProgress?.(doneBytes, sizeBytes),
   });
   if (bytes !== pin.sizeBytes || !(await hasPin(file, pin))) throw diskErrors.transferBusy("The transfer");
-  return bytes;
+  return pin;
 }
 
 function assertDigest({ sha256 }: PublishOptions, computed: string): string {

@@ -119,6 +119,27 @@ test("on a disk without links, a placeholder whose race was lost is not noted an
   expect(notes.map(({ placeholder }) => placeholder)).toEqual([undefined, "out.bin", undefined]);
 });
 
+test("a note of bytes that were published before proves nothing for others that were staged since", async () => {
+  const press = await openPress();
+  const first = someBytes(1000);
+  let prepared: PublishNote | undefined;
+  await press.print("one", first, { onPrepared: (note) => void (prepared = note) });
+  await press.store.discard("one");
+  for (const bytes of [someBytes(1000), someBytes(10)]) {
+    await stage(press.store, "one", bytes);
+    await expect(press.reprint("one", bytes, { prepared })).rejects.toMatchObject({ code: "target_exists" });
+    await press.reprint("one", bytes, { prepared, policy: "replace" });
+    expect(press.read("out.bin").equals(bytes)).toBe(true);
+    await press.store.discard("one");
+    await press.print("two", first, { policy: "replace", onPrepared: (note) => void (prepared = note) });
+    await press.store.discard("two");
+  }
+  // The same bytes, though, are the ones that were published.
+  await stage(press.store, "one", first);
+  await press.reprint("one", first, { prepared });
+  expect(press.names()).toEqual(["out.bin"]);
+});
+
 test("without notes, a link that was given before the death is still known by its inode", async () => {
   for (const policy of ["fail", "version", "replace"] as const) {
     const press = await openPress();

@@ -251,6 +251,30 @@ test("bytes that change while they are read are transfer_busy, and stay staged",
   }
 });
 
+test("bytes that change after they were verified, or another file under their path, do not get the name", async () => {
+  for (const disk of disks) {
+    for (const swap of [
+      (path: string) => writeFileSync(path, someBytes(1000)),
+      (path: string) => {
+        writeFileSync(`${path}.new`, someBytes(1000));
+        renameSync(`${path}.new`, path);
+      },
+    ]) {
+      const press = await openPress(disk);
+      const bytes = someBytes(1000);
+      await stage(press.store, "one", bytes);
+      const onPrepared = (): void => {
+        const [copy] = press.names();
+        swap(copy === undefined ? join(press.store.dir, "one.part") : join(press.inside, copy));
+      };
+      await expect(press.reprint("one", bytes, { onPrepared }), disk).rejects.toMatchObject({
+        code: "transfer_busy",
+      });
+      expect(press.names()).toEqual([]);
+    }
+  }
+});
+
 test("a commit that is given up while it reads leaves everything staged and no copy behind; progress is told", async () => {
   for (const disk of disks) {
     const press = await openPress(disk);
@@ -339,7 +363,7 @@ test("the bytes are flushed before they have their name, and the name before the
   }
 });
 
-test("published files get the mode of their root, and never more than 0600 before they have their name", async () => {
+test("published files get the mode of their root, and never more than 0600 while they are not verified", async () => {
   for (const disk of disks) {
     const press = await openPress(disk);
     const roots = createRoots({ files: { path: press.inside, write: true, fileMode: 0o644 } });
@@ -347,7 +371,7 @@ test("published files get the mode of their root, and never more than 0600 befor
     await stage(press.store, "one", bytes);
     await using target = await roots.resolveTarget({ root: "files", path: "out.bin" });
     const modes: number[] = [];
-    const onPrepared = (): void => {
+    const onProgress = (): void => {
       modes.push(statSync(join(press.store.dir, "one.part")).mode & 0o777);
       for (const name of press.names()) modes.push(statSync(join(press.inside, name)).mode & 0o777);
     };
@@ -356,7 +380,7 @@ test("published files get the mode of their root, and never more than 0600 befor
       target,
       sizeBytes: 10,
       policy: "fail",
-      onPrepared,
+      onProgress,
     });
     expect(new Set(modes)).toEqual(new Set([0o600]));
     expect(statSync(join(press.inside, "out.bin")).mode & 0o777).toBe(0o644);
