@@ -294,6 +294,17 @@ test("a commit that is given up while it reads leaves everything staged and no c
     });
     expect(told.slice(-2)).toEqual([1_000_000, 1_000_000]);
   }
+  const press = await openPress();
+  const bytes = someBytes(1000);
+  const ending = new AbortController();
+  const open = async function* (): AsyncGenerator<Uint8Array> {
+    yield bytes.subarray(0, 500);
+    ending.abort(new Error("given up"));
+    yield bytes.subarray(500);
+  };
+  const elsewhere = press.reprint("-", bytes, { staged: { open }, signal: ending.signal });
+  await expect(elsewhere).rejects.toThrow("given up");
+  expect(press.names()).toEqual([]);
 });
 
 test("bytes of a store elsewhere are copied and verified; too many are not even written", async () => {
