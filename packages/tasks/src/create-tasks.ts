@@ -8,7 +8,12 @@ import {
   type LifecycleStats,
   type TaskLifecycleOptions,
 } from "@longjobs/core";
-import { describeFoundTask, describeQuestions, describeStartedTask } from "./describe-task.ts";
+import {
+  describeAcceptedTask,
+  describeFoundTask,
+  describeQuestions,
+  describeStartedTask,
+} from "./describe-task.ts";
 import { resolveFallbackOptions, type FallbackOptions } from "./fallback-options.ts";
 import { createFallbackTools } from "./fallback-tools.ts";
 import { inlineClock } from "./inline-clock.ts";
@@ -157,6 +162,11 @@ export function buildTasks(options: TasksOptions): BuiltTasks {
     }),
     describeStarted: ({ view, found }: Parameters<SeamContext["describeStarted"]>[0]) =>
       found === undefined ? describeStartedTask(view.taskId, fallback) : describeFoundTask(found, fallback),
+    describeAccepted: (tool: TaskTool, { view, found }: Parameters<SeamContext["describeAccepted"]>[1]) =>
+      // One that an earlier call made may have ended by now.
+      found === undefined
+        ? describeAcceptedTask(view.taskId, tool.fallback === "tools", fallback)
+        : undefined,
     serve: (tool: TaskTool, args: unknown, call: Parameters<typeof serveToolCall>[2]) =>
       serveToolCall(tool, args, call, serveContext),
     useValidator: (validator: Parameters<AnswerValidator["use"]>[0]) => answers.use(validator),

@@ -63,6 +63,16 @@ export function describeStartedTask(taskId: string, options: ResolvedFallbackOpt
   );
 }
 
+/** What a model is told whose host waits for the task itself. @param canFollow - True when the model can follow it too. */
+export function describeAcceptedTask(
+  taskId: string,
+  canFollow: boolean,
+  options: ResolvedFallbackOptions,
+): string {
+  const next = canFollow ? waitText(taskId, options) : "Its result comes later.";
+  return `The work goes on as task ${taskId}, and it is NOT finished yet. ${next} Do not call this tool again for the same request.`;
+}
+
 /** A repairable error as a tool result. */
 export function errorReply(error: JsonObject): JsonObject {
   return {

@@ -11,6 +11,8 @@ export interface ListedTool {
 export interface ListView {
   /** True when this very request declares the Tasks extension. */
   readonly declaresTasks: boolean;
+  /** True for revision 2026-07-28. */
+  readonly modern: boolean;
   readonly taskTools: ReadonlyMap<string, TaskTool>;
   readonly fallbackNames: ReadonlySet<string>;
 }
@@ -21,13 +23,27 @@ export interface ListView {
  * refuse results without the structured content that was announced.
  */
 export function editToolList(tools: readonly ListedTool[], view: ListView): ListedTool[] {
-  const listed = tools.map((tool) => showKeyArgument(tool, view.taskTools.get(tool.name)));
-  if (view.declaresTasks) return listed.filter(({ name }) => !view.fallbackNames.has(name));
+  const withKeys = tools.map((tool) => showKeyArgument(tool, view.taskTools.get(tool.name)));
+  const listed = needsFallback(view)
+    ? withKeys
+    : withKeys.filter(({ name }) => !view.fallbackNames.has(name));
+  if (view.declaresTasks) return listed;
   return listed.map((tool) => {
     if (view.taskTools.get(tool.name)?.fallback !== "tools") return tool;
     const { outputSchema: _hidden, ...shown } = tool;
     return shown;
   });
+}
+
+/**
+ * A tool that must be a task starts nothing for a client of 2026-07-28 without them. One of 2025-11-25 calls it as a task, and
+ * may not be reachable for its questions.
+ */
+function needsFallback({ declaresTasks, modern, taskTools }: ListView): boolean {
+  if (declaresTasks) return false;
+  return [...taskTools.values()].some(
+    ({ fallback, taskSupport }) => fallback === "tools" && !(modern && taskSupport === "required"),
+  );
 }
 
 function showKeyArgument(tool: ListedTool, taskTool: TaskTool | undefined): ListedTool {

@@ -20,4 +20,9 @@ export interface SeamContext {
   readonly fallbackTools: readonly FallbackTool[];
   /** What such a client gets instead of a task handle. */
   readonly describeStarted: (served: Extract<Served, { kind: "task" }>) => JsonObject;
+  /** What a host may give its model while it waits for a task of 2025-11-25 itself. */
+  readonly describeAccepted: (
+    tool: TaskTool,
+    served: Extract<Served, { kind: "task" }>,
+  ) => string | undefined;
 }

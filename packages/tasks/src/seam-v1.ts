@@ -154,7 +154,12 @@ class SeamV1 {
     );
     return {
       ...result,
-      tools: editToolList(all, { declaresTasks: false, taskTools, fallbackNames: new Set() }),
+      tools: editToolList(all, {
+        declaresTasks: false,
+        modern: false,
+        taskTools,
+        fallbackNames: new Set(),
+      }),
     };
   }
 
@@ -206,7 +211,7 @@ class SeamV1 {
         // One of an earlier call has its connection, or has ended.
         if (client.notify !== undefined && served.found === undefined)
           this.#context.methods2025.statuses.watch(served.view.taskId, client.notify);
-        return toCreateTaskResult2025(served.view);
+        return toCreateTaskResult2025(served.view, this.#context.describeAccepted(tool, served));
       }
       if (served.kind === "task") return this.#context.describeStarted(served);
       if (call.taskWish === undefined) return served.result;

@@ -81,7 +81,7 @@ export function attachV2(server: McpServerV2, context: SeamContext): (tool: Task
   return (tool) => {
     registerTaskTool(mcp, tool, context);
     taskTools.set(tool.name, tool);
-    if (tool.fallback !== "tools" || tool.taskSupport === "required" || hasFallbackTools) return;
+    if (tool.fallback !== "tools" || hasFallbackTools) return;
     for (const fallbackTool of context.fallbackTools) registerFallbackTool(mcp, fallbackTool, context);
     hasFallbackTools = true;
   };
@@ -95,7 +95,7 @@ function assertAttachable(mcp: V2Internals): void {
 function standInFront(
   mcp: V2Internals,
   handlers: Map<string, RawHandler>,
-  view: Omit<ListView, "declaresTasks">,
+  view: Omit<ListView, "declaresTasks" | "modern">,
 ): void {
   const inner = handlers.get("tools/call");
   const innerList = handlers.get("tools/list");
@@ -104,7 +104,7 @@ function standInFront(
     const result = (await innerList(request, ctx)) as { readonly tools: readonly ListedTool[] };
     if (view.taskTools.size === 0) return result;
     const { declaresTasks, modern } = toCaller(mcp, ctx);
-    const edited = editToolList(result.tools, { ...view, declaresTasks });
+    const edited = editToolList(result.tools, { ...view, declaresTasks, modern });
     const tools = modern ? edited : showTaskSupport(edited, view.taskTools);
     // The list depends on who asks: nobody may keep it for somebody else.
     return { ...result, tools, ...(modern ? { ttlMs: 0, cacheScope: "private" } : {}) };
@@ -148,7 +148,7 @@ function registerTaskTool(mcp: V2Internals, tool: TaskTool, context: SeamContext
       const call = toToolCall(mcp, ctx, slot, registered.outputSchema);
       const served = await context.serve(tool, args, call);
       if (served.kind !== "task") return toCallbackResult(served);
-      slot.swap = toTaskAnswer(mcp, ctx, call, served, context);
+      slot.swap = toTaskAnswer(mcp, ctx, { tool, call, served }, context);
       // An error result is the one kind that the SDK does not check against an outputSchema.
       return { content: [], isError: true };
     } catch (error) {
@@ -158,11 +158,16 @@ function registerTaskTool(mcp: V2Internals, tool: TaskTool, context: SeamContext
   });
 }
 
+interface ServedTask {
+  readonly tool: TaskTool;
+  readonly call: ToolCall;
+  readonly served: Extract<Served, { kind: "task" }>;
+}
+
 function toTaskAnswer(
   mcp: V2Internals,
   ctx: V2Context,
-  call: ToolCall,
-  served: Extract<Served, { kind: "task" }>,
+  { tool, call, served }: ServedTask,
   context: SeamContext,
 ): JsonObject {
   const { view, found } = served;
@@ -171,7 +176,7 @@ function toTaskAnswer(
   const { notify } = toClient2025(mcp, ctx);
   // One of an earlier call has its connection, or has ended.
   if (notify !== undefined && found === undefined) context.methods2025.statuses.watch(view.taskId, notify);
-  return toCreateTaskResult2025(view);
+  return toCreateTaskResult2025(view, context.describeAccepted(tool, served));
 }
 
 /** What the SDK's own handler gets to see. It checks and sends plain results and questions itself. */

@@ -456,7 +456,7 @@ test("P23: nothing listens any more when calls with a key have been answered, ho
   let ends = "done";
   tasks.taskTool("work", { inlineBudgetMs: 60_000 }, async (_args, task) => {
     if (ends === "asked") await task.requestInput({ who: askName });
-    if (ends === "failed") throw Object.assign(new Error("Broken"), { code: 7 });
+    if (ends === "failed") throw Object.assign(new Error("Broken"), { code: -32_007 });
     return text("done");
   });
   const door = new HttpDoor(tasks);

@@ -9,9 +9,15 @@ export function relatedTo(taskId: string): JsonObject {
   return { "io.modelcontextprotocol/related-task": { taskId } };
 }
 
-/** `CreateTaskResult` of revision 2025-11-25. */
-export function toCreateTaskResult2025(view: TaskView): JsonObject {
-  return { task: toTask2025(view) };
+/**
+ * `CreateTaskResult` of revision 2025-11-25.
+ *
+ * @param forModel - Spec "Creating Tasks": "a string intended to be passed as an immediate tool result to the model".
+ */
+export function toCreateTaskResult2025(view: TaskView, forModel: string | undefined): JsonObject {
+  const task = toTask2025(view);
+  if (forModel === undefined) return { task };
+  return { task, _meta: { "io.modelcontextprotocol/model-immediate-response": forModel } };
 }
 
 /** The `task` of a call: `undefined` for a plain one. @throws -32602 for one that cannot be read. */

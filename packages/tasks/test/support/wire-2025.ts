@@ -21,6 +21,7 @@ import {
 import { expect } from "vitest";
 
 export const relatedTask = "io.modelcontextprotocol/related-task";
+export const immediateResponse = "io.modelcontextprotocol/model-immediate-response";
 
 interface Schema {
   safeParse(value: unknown): { success: boolean; error?: unknown };
@@ -91,7 +92,9 @@ function assertCallResult(result: Params): void {
 function assertCreated(result: Params, repeatable: boolean): void {
   fits(CreateTaskResultV1Schema, result);
   fits(CreateTaskResultSchema, result);
-  hasKeys(result, ["task"]);
+  hasKeys(result, ["task"], ["_meta"]);
+  if (result["_meta"] !== undefined)
+    expect(result["_meta"]).toEqual({ [immediateResponse]: expect.any(String) as unknown });
   const task = result["task"] as Params;
   if (!repeatable) expect(task["status"], "a task begins as working").toBe("working");
   assertTask(task);

@@ -2,16 +2,18 @@ import {
   CallToolResultSchema,
   CreateTaskResultSchema,
   ListTasksResultSchema,
+  type CreateTaskResult,
 } from "@modelcontextprotocol/sdk/types.js";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 
 import { callAsTask, callStream, never, taskMethods } from "../support/client-2025.ts";
+import { keyMeta } from "../support/keyed-clients.ts";
 import { startTasks } from "../support/started-tasks.ts";
 import { echoTool, gatedTool, greeter, text } from "../support/tools.ts";
 import { gate } from "../support/turns.ts";
 import { allRoads, openRoads, openV1Door, type DoorOptions } from "../support/v1-door.ts";
-import { relatedTask } from "../support/wire-2025.ts";
+import { immediateResponse, relatedTask } from "../support/wire-2025.ts";
 
 const support = { echo: "optional", must: "required" };
 
@@ -27,6 +29,41 @@ describe.each(allRoads)("over %s", (road) => {
     slow.gate.open();
     expect(await result).toEqual({ ...text("done"), _meta: { [relatedTask]: { taskId: task.taskId } } });
     expect(await client.experimental.tasks.getTask(task.taskId)).toMatchObject({ status: "completed" });
+  });
+
+  test("the host is given words for its model, which can follow the task by them", async () => {
+    const { tasks } = startTasks();
+    const slow = gatedTool(tasks, "slow");
+    gatedTool(tasks, "patient", { fallback: "wait" });
+    const { client } = await openV1Door(tasks, { road });
+    const call = async (name: string): Promise<CreateTaskResult> =>
+      client.request({ method: "tools/call", params: { name, task: {} } }, CreateTaskResultSchema);
+    const { task, _meta } = await call("slow");
+    const words = String(_meta?.[immediateResponse]);
+    expect(words).toContain(task.taskId);
+    expect(words).toContain("NOT finished");
+    expect(words.length).toBeLessThan(400);
+    const [, name = "", args = "{}"] = /Call (\w+) with (\{.*?\})/.exec(words) ?? [];
+    slow.gate.open();
+    const followed = await client.callTool({ name, arguments: JSON.parse(args) as Record<string, unknown> });
+    expect(followed).toMatchObject(text("done"));
+    const other = await call("patient");
+    expect(String(other._meta?.[immediateResponse])).toContain("NOT finished");
+    expect(String(other._meta?.[immediateResponse]), "no tool to follow it by").not.toContain("Call ");
+  });
+
+  test("a call that is repeated with its idempotency key is given no words: the task may have ended", async () => {
+    const { tasks } = startTasks();
+    tasks.taskTool("work", {}, () => text("done"));
+    const { client } = await openV1Door(tasks, { road });
+    const params = { name: "work", task: {}, _meta: { [keyMeta]: "k1" } };
+    const call = () => client.request({ method: "tools/call", params }, CreateTaskResultSchema);
+    const first = await call();
+    expect(first._meta).toHaveProperty([immediateResponse]);
+    await client.experimental.tasks.getTaskResult(first.task.taskId, CallToolResultSchema);
+    const again = await call();
+    expect(again.task).toMatchObject({ taskId: first.task.taskId, status: "completed" });
+    expect(again._meta ?? {}).toEqual({});
   });
 
   test("callToolStream goes from the task to its result", async () => {

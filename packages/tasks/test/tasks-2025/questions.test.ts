@@ -11,6 +11,7 @@ import { startTasks } from "../support/started-tasks.ts";
 import { askName, form, greeter, text } from "../support/tools.ts";
 import { gate } from "../support/turns.ts";
 import {
+  allRoads,
   closedRoads,
   openRoads,
   openV1Door,
@@ -284,3 +285,21 @@ test.each<[Road, DoorOptions["answer"]]>([
     expect(sent(door, "elicitation/create")).toEqual([]);
   },
 );
+
+test.each(allRoads)("over %s, a tool that must be a task can be answered by a model too", async (road) => {
+  const { tasks } = startTasks();
+  tasks.taskTool("must", { taskSupport: "required" }, async (_args, task) =>
+    text(await task.ask({ prompt: "Who?" })),
+  );
+  const { client } = await openV1Door(tasks, { road });
+  const names = (await client.listTools()).tools.map(({ name }) => name);
+  expect(names).toContain("durable_task_respond");
+  const { taskId } = await callAsTask(client, "must");
+  await vi.waitFor(async () =>
+    expect(await client.experimental.tasks.getTask(taskId)).toMatchObject({
+      statusMessage: expect.stringContaining("durable_task_respond") as unknown,
+    }),
+  );
+  await respond(client, taskId, "Grace");
+  expect(await resultOf(client, taskId)).toMatchObject(text("Grace"));
+});
