@@ -7,7 +7,7 @@ import {
 } from "@longjobs/core";
 import { DigestWork } from "./digest-work.ts";
 import { createRoots } from "./disk/roots.ts";
-import type { Files, SweptTransfers } from "./files.ts";
+import type { Files, OpenedFile, SweptTransfers } from "./files.ts";
 import type { FetchOptions } from "./http/fetch-options.ts";
 import { FilesEndpoint } from "./http/files-endpoint.ts";
 import { SigningKeys } from "./http/signing-keys.ts";
@@ -126,6 +126,11 @@ class AttachedFiles implements Files {
         `${JSON.stringify(grant.root)} is none of the roots that can be written: ${writable.join(", ")}.`,
       );
     return this.#urls.creationUrl(grant);
+  }
+
+  async openFile(location: { readonly root: string; readonly path: string }): Promise<OpenedFile> {
+    await this.open();
+    return this.#context.roots.openSource(location);
   }
 
   resultSpill(): ResultSpill {

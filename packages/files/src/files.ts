@@ -33,6 +33,12 @@ export interface Files {
    */
   createUploadUrl(grant: UploadGrant): Promise<string>;
   /**
+   * Opens a file in a root for the server's own use, as clients reach it: no path leads out, and the content is pinned.
+   *
+   * @throws `path_not_allowed`
+   */
+  openFile(location: { readonly root: string; readonly path: string }): Promise<OpenedFile>;
+  /**
    * A place for the large results of tasks, for `createTasks({ resultSpill })`: they stay among the staged bytes as long as
    * their task, and are read through `resources/read`, the read tool and the endpoint. Call it before {@link Files.attach}.
    *
@@ -46,6 +52,16 @@ export interface Files {
   /** Stops: writers are asked to stop, and are waited for. The store stays open. Idempotent. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** A file that is open for reading. Once it changes, everything here rejects with `source_changed`. */
+export interface OpenedFile extends AsyncDisposable {
+  readonly sizeBytes: number;
+  /** Bytes `start` to before `end`; by default all of them. */
+  stream(start?: number, end?: number): ReadableStream<Uint8Array>;
+  /** In hexadecimal; computed once per content. */
+  digest(): Promise<string>;
+  close(): Promise<void>;
 }
 
 /** What a sweep removed. */

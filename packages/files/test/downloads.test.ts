@@ -257,3 +257,14 @@ test("the digest of a large file is computed in the background, once, and kept",
 function readBytes(): number {
   return Number(/rchar: (\d+)/.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
 }
+
+test("a server opens published files for itself as safely as for its clients", async () => {
+  const { box, files } = await startFiles();
+  await writeFile(join(box, "data.csv"), bytes);
+  await using file = await files.openFile({ root: "box", path: "data.csv" });
+  expect([file.sizeBytes, await file.digest()]).toEqual([bytes.length, sha256(bytes)]);
+  expectSame(Buffer.from(await new Response(file.stream(10, 500)).arrayBuffer()), bytes.subarray(10, 500));
+  await expect(files.openFile({ root: "box", path: "../x" })).rejects.toMatchObject({
+    code: "path_not_allowed",
+  });
+});

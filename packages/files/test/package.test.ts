@@ -32,6 +32,7 @@ test("the public surface is this, and nothing else", async () => {
     "ForeignUpload",
     "LocalStagingOptions",
     "McpServerLike",
+    "OpenedFile",
     "PublishPolicy",
     "RootOptions",
     "StagingAbilities",

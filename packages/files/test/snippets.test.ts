@@ -1,16 +1,19 @@
 import { spawn } from "node:child_process";
-import { copyFile, mkdir, readFile, symlink } from "node:fs/promises";
+import { copyFile, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 
+import { MemoryTaskStore } from "@longjobs/core";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { expect, test } from "vitest";
 
+import { createFiles } from "../src/index.ts";
 import { sha256, someBytes } from "./disk/support/bytes.ts";
 import { expectSame } from "./support/same-bytes.ts";
 import { closeLater } from "./support/doors.ts";
 import { patch } from "./support/http.ts";
+import { countLines, grantUpload } from "./snippets/upload-url.ts";
 import { makeDir } from "./support/started-files.ts";
 
 /** A port that was free a moment ago. */
@@ -25,6 +28,21 @@ async function freePort(): Promise<number> {
   });
   return address !== null && typeof address === "object" ? address.port : 0;
 }
+
+test("the other snippets of the page do what it says", async () => {
+  const dir = await makeDir();
+  await mkdir(join(dir, "inbox"));
+  await writeFile(join(dir, "inbox/three"), "a\nb\nc\n");
+  await using files = createFiles({
+    store: new MemoryTaskStore(),
+    staging: join(dir, "staging"),
+    roots: { inbox: { path: join(dir, "inbox"), write: true } },
+    http: { baseUrl: "https://app.example/files" },
+    scope: null,
+  });
+  expect(await countLines(files, "three")).toBe(3);
+  expect(await grantUpload(files, "ada")).toMatch(/^https:\/\/app\.example\/files\?grant=/);
+});
 
 test("the server of the page takes a file by URL and publishes it, against the built packages", async () => {
   const folder = await makeDir();
