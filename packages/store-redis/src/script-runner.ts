@@ -1,0 +1,71 @@
+import type { RedisClient } from "./client.ts";
+import { CommandDeadlines } from "./command-deadlines.ts";
+import type { LuaScript } from "./lua-script.ts";
+import { clientEnded, isUnknownScript, notConnected, timedOut, toStoreError } from "./redis-errors.ts";
+
+/** Runs scripts on the caller's client, each within the deadline; every failure is one of our errors. */
+export class ScriptRunner {
+  readonly #client: RedisClient;
+  readonly #commandTimeoutMs: number;
+  readonly #deadlines: CommandDeadlines;
+  #ready: Promise<void> | undefined;
+
+  constructor(client: RedisClient, commandTimeoutMs: number) {
+    this.#client = client;
+    this.#commandTimeoutMs = commandTimeoutMs;
+    this.#deadlines = new CommandDeadlines(commandTimeoutMs);
+  }
+
+  /** One round trip. @throws LongJobsError `store_unavailable` or `no_space` */
+  run(script: LuaScript, keys: readonly string[], values: readonly string[]): Promise<unknown> {
+    if (this.#client.status !== "ready")
+      return this.#whenReady().then(() => this.#send(script, keys, values));
+    return this.#send(script, keys, values);
+  }
+
+  /** The outcome of any other command, in time and with our errors. */
+  async finish<T>(command: Promise<T>): Promise<T> {
+    try {
+      return await this.#deadlines.within(command, this.#late);
+    } catch (error) {
+      throw toStoreError(error);
+    }
+  }
+
+  #send(script: LuaScript, keys: readonly string[], values: readonly string[]): Promise<unknown> {
+    const command = this.#client.evalsha(script.sha1, keys.length, ...keys, ...values);
+    return this.#deadlines.within(command, this.#late, (error) =>
+      this.#sendWhole(error, script, keys, values),
+    );
+  }
+
+  /** After a refusal. A script that was sent whole is known to the server from then on. */
+  async #sendWhole(
+    error: unknown,
+    { source }: LuaScript,
+    keys: readonly string[],
+    values: readonly string[],
+  ): Promise<unknown> {
+    if (!isUnknownScript(error)) throw toStoreError(error);
+    return this.finish(this.#client.eval(source, keys.length, ...keys, ...values));
+  }
+
+  readonly #late = (): Error => timedOut(this.#commandTimeoutMs);
+
+  /**
+   * Waits here, not in the driver's queue: what waits there is sent as soon as there is a connection, however
+   * long ago its caller was told that it failed.
+   */
+  #whenReady(): Promise<void> {
+    if (this.#client.status === "end") return Promise.reject(clientEnded());
+    // The driver tries again by itself; when it does not get through, the deadline says so.
+    if (this.#client.status === "wait") this.#client.connect().catch(() => undefined);
+    this.#ready ??= new Promise((resolve) => {
+      this.#client.once("ready", () => {
+        this.#ready = undefined;
+        resolve();
+      });
+    });
+    return this.#deadlines.within(this.#ready, () => notConnected(this.#commandTimeoutMs));
+  }
+}

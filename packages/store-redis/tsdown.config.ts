@@ -1,0 +1,3 @@
+import { base } from "../../tsdown.base.ts";
+
+export default base;
