@@ -9,6 +9,7 @@ import { growth } from "./groups/growth.ts";
 import { opening } from "./groups/opening.ts";
 import { postgres } from "./groups/postgres.ts";
 import { reads } from "./groups/reads.ts";
+import { redis } from "./groups/redis.ts";
 import { throughput } from "./groups/throughput.ts";
 import type { BenchGroup, Row } from "./row.ts";
 import { writePerformancePage } from "./write-page.ts";
@@ -21,6 +22,7 @@ const groups: Readonly<Record<string, BenchGroup>> = {
   growth,
   postgres,
   files,
+  redis,
 };
 const full = process.argv.includes("--full");
 const only = process.argv.indexOf("--only");

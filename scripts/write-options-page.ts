@@ -50,6 +50,11 @@ const interfaces = [
     name: "PostgresTaskStoreOptions",
   },
   {
+    title: "new RedisTaskStore(options)",
+    source: "store-redis/src/options.ts",
+    name: "RedisTaskStoreOptions",
+  },
+  {
     title: "checkTaskStore(name, factory, options)",
     source: "conformance/src/suite-options.ts",
     name: "SuiteOptions",

@@ -2,14 +2,7 @@ import { randomBytes } from "node:crypto";
 import { PostgresTaskStore } from "@longjobs/store-postgres";
 import { Client, Pool } from "pg";
 import { progressPatches, sampleRecord } from "../sample-record.ts";
-
-/** Updates per task of one writer, each with the version that the one before left. */
-export interface UpdateSubject {
-  readonly name: string;
-  /** Creates a task and resolves to what updates it. */
-  openTask(): Promise<(done: number) => Promise<void>>;
-  close(): Promise<void>;
-}
+import type { UpdateSubject } from "../updates.ts";
 
 /** Where the server is; `undefined` when none answers. */
 export async function findPostgres(): Promise<string | undefined> {

@@ -26,6 +26,7 @@ export async function checkServer(server: ServerToCheck): Promise<void> {
     throw new LongJobsError(
       "schema_too_new",
       `The tasks under ${formatKey} have format ${String(found)}, and this version knows ${FORMAT}; update @longjobs/store-redis.`,
+      { partial: { format: Number(found) } },
     );
   }
   const primaries = isCluster(server.client) ? server.client.nodes("master") : [server.client];

@@ -102,9 +102,7 @@ export class TaskClaims {
   async #find(names: readonly string[], mostOfEach: number): Promise<Candidate[]> {
     const found = await onEachShard(shards, async (shard) => {
       const keys = names.map((name) => this.#context.keys.index(shard, name));
-      const members = (await this.#context.runner.run(findClaimable, keys, [
-        String(mostOfEach),
-      ])) as string[][];
+      const members = await this.#context.runner.run<string[][]>(findClaimable, keys, [String(mostOfEach)]);
       return names.flatMap((index, position) =>
         (members[position] ?? []).map((member) => ({ taskId: decodeText(member), member, shard, index })),
       );
@@ -117,7 +115,7 @@ export class TaskClaims {
     const located = await onEachShard(groups.keys(), async (shard) => {
       const places = groups.get(shard) ?? [];
       const keys = places.map(({ member }) => this.#context.keys.task(shard, member));
-      const names = (await this.#context.runner.run(locateTasks, keys, [])) as (string | null)[];
+      const names = await this.#context.runner.run<(string | null)[]>(locateTasks, keys, []);
       return places.flatMap((place, position) => {
         const index = names[position];
         return index == null ? [] : [{ ...place, index }];

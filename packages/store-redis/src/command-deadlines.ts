@@ -1,10 +1,20 @@
+/** A command that has had no answer yet. */
+interface Pending {
+  readonly endsAtMs: number;
+  readonly fail: (error: Error) => void;
+  readonly late: () => Error;
+  isSettled: boolean;
+  next: Pending | undefined;
+}
+
 /**
- * A time limit for every command. All have the same one, so the first to begin is the first to be late: a set
- * in order of insertion and one timer do for any number.
+ * A time limit for every command. All have the same one, so the first to begin is the first to be late: a list in
+ * order of beginning and one timer do for any number.
  */
 export class CommandDeadlines {
   readonly #limitMs: number;
-  readonly #pending = new Set<Pending>();
+  #first: Pending | undefined;
+  #last: Pending | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(limitMs: number) {
@@ -12,30 +22,52 @@ export class CommandDeadlines {
   }
 
   /**
-   * The outcome of `work`, or `late()` when it has not settled in time.
+   * What `read` makes of the reply to a command, or `late()` when there is none in time.
    *
-   * @param onFailure - What to resolve to instead of a failure. @default the failure itself
+   * @param onFailure - What to resolve to instead of a failure.
    */
-  within<T>(
-    work: Promise<T>,
+  within<Reply, Value>(
+    command: Promise<Reply>,
     late: () => Error,
-    onFailure: (error: unknown) => Promise<T> = reject,
-  ): Promise<T> {
-    return new Promise<T>((settle, fail) => {
-      const pending = { endsAtMs: performance.now() + this.#limitMs, giveUp: () => fail(late()) };
-      this.#pending.add(pending);
-      if (this.#timer === undefined) this.#timer = this.#wait(this.#limitMs);
-      work.then(
-        (value) => {
-          this.#pending.delete(pending);
-          settle(value);
+    read: (reply: Reply) => Value,
+    onFailure: (error: unknown) => Promise<Value>,
+  ): Promise<Value> {
+    return new Promise<Value>((resolve, fail) => {
+      const pending = this.#begin(fail, late);
+      command.then(
+        (reply) => {
+          if (!this.#settle(pending)) return;
+          try {
+            resolve(read(reply));
+          } catch (error) {
+            fail(error);
+          }
         },
         (error: unknown) => {
           // Who was told that it is late is not told again.
-          if (this.#pending.delete(pending)) settle(onFailure(error));
+          if (this.#settle(pending)) resolve(onFailure(error));
         },
       );
     });
+  }
+
+  #begin(fail: (error: Error) => void, late: () => Error): Pending {
+    const endsAtMs = performance.now() + this.#limitMs;
+    const pending: Pending = { endsAtMs, fail, late, isSettled: false, next: undefined };
+    if (this.#last === undefined) this.#first = pending;
+    else this.#last.next = pending;
+    this.#last = pending;
+    if (this.#timer === undefined) this.#timer = this.#wait(this.#limitMs);
+    return pending;
+  }
+
+  /** False when it was settled already. What is settled leaves the list when nothing before it is open. */
+  #settle(pending: Pending): boolean {
+    if (pending.isSettled) return false;
+    pending.isSettled = true;
+    while (this.#first?.isSettled === true) this.#first = this.#first.next;
+    if (this.#first === undefined) this.#last = undefined;
+    return true;
   }
 
   #wait(delayMs: number): NodeJS.Timeout {
@@ -45,25 +77,14 @@ export class CommandDeadlines {
 
   #check(): void {
     this.#timer = undefined;
-    for (const pending of this.#pending) {
-      const leftMs = pending.endsAtMs - performance.now();
+    for (let first = this.#first; first !== undefined; first = this.#first) {
+      const leftMs = first.endsAtMs - performance.now();
       if (leftMs > 0) {
         this.#timer = this.#wait(leftMs);
         return;
       }
-      this.#pending.delete(pending);
-      pending.giveUp();
+      this.#settle(first);
+      first.fail(first.late());
     }
   }
-}
-
-interface Pending {
-  readonly endsAtMs: number;
-  readonly giveUp: () => void;
-}
-
-function reject(error: unknown): Promise<never> {
-  // The failure as it came.
-  // oxlint-disable-next-line prefer-promise-reject-errors
-  return Promise.reject(error);
 }

@@ -3,7 +3,7 @@ import { homeIndex, indexOf } from "./lease-indexes.ts";
 import { createTask } from "./lua/create-task.ts";
 import type { StoreContext } from "./store-context.ts";
 import { placeOf } from "./store-keys.ts";
-import { assertMayFit, leaseArgument, lifeArgument, tokenArgument, writeRecord } from "./task-fields.ts";
+import { appendFields, assertRecord, leaseArgument, lifeArgument, tokenArgument } from "./task-fields.ts";
 
 /**
  * What `create` will send, made while the record is as the caller gave it (C6).
@@ -14,9 +14,8 @@ export function prepareCreate(
   { runner, keys, indexes, maxRecordBytes }: StoreContext,
   record: TaskRecord,
 ): () => Promise<void> {
-  const { pairs } = writeRecord(record);
+  assertRecord(record);
   const { taskId, ttlMs, lease, work } = record;
-  assertMayFit(taskId, pairs, maxRecordBytes);
   const { member, shard } = placeOf(taskId);
   const home = homeIndex(work);
   const index = indexOf(record);
@@ -35,11 +34,12 @@ export function prepareCreate(
     home,
     index ?? "",
     String(maxRecordBytes),
-    ...pairs,
   ];
-  return async () => {
-    const [code, bytes] = (await runner.run(createTask, scriptKeys, values)) as number[];
-    if (code === 0) throw storeErrors.taskExists(taskId);
-    if (code === -2) throw storeErrors.recordTooLarge(taskId, Number(bytes), maxRecordBytes);
-  };
+  appendFields(taskId, record, values, maxRecordBytes);
+  return () =>
+    runner.run(createTask, scriptKeys, values, (reply) => {
+      const [code, bytes] = reply as number[];
+      if (code === 0) throw storeErrors.taskExists(taskId);
+      if (code === -2) throw storeErrors.recordTooLarge(taskId, Number(bytes), maxRecordBytes);
+    });
 }

@@ -6,7 +6,10 @@ export class OperationGate {
   /** Runs a call as one that closing waits for. */
   run<T>(call: () => Promise<T>): Promise<T> {
     this.#underWay += 1;
-    return call().finally(this.#leave);
+    const outcome = call();
+    // Two functions that are there already, and a promise that nobody sees: this is on the way of every call.
+    outcome.then(this.#leave, this.#leave);
+    return outcome;
   }
 
   /** Resolves when no call is under way. Call it once, after the last {@link run} has begun. */

@@ -80,7 +80,7 @@ export class RedisTaskStore implements TaskStore, WatchableTaskStore, LeasingTas
     const { runner, keys } = this.#context;
     const { member, shard } = placeOf(taskId);
     const task = [keys.task(shard, member)];
-    return this.#call(() => () => runner.run(getTask, task, []).then((reply) => readRecord(taskId, reply)));
+    return this.#call(() => () => runner.run(getTask, task, [], (reply) => readRecord(taskId, reply)));
   }
 
   update(taskId: string, patch: TaskPatch, expectedVersion: number): Promise<number> {
@@ -151,10 +151,16 @@ export class RedisTaskStore implements TaskStore, WatchableTaskStore, LeasingTas
    *
    * @param prepare - Run at once, while the arguments are as the caller gave them.
    */
-  async #call<T>(prepare: () => () => Promise<T>): Promise<T> {
-    this.#assertOpen();
-    const call = prepare();
-    return this.#gate.run(this.#started ? call : () => this.#start().then(call));
+  #call<T>(prepare: () => () => Promise<T>): Promise<T> {
+    try {
+      this.#assertOpen();
+      const call = prepare();
+      return this.#gate.run(this.#started ? call : () => this.#start().then(call));
+    } catch (error) {
+      // What prepare() threw, as a rejection.
+      // oxlint-disable-next-line prefer-promise-reject-errors
+      return Promise.reject(error);
+    }
   }
 
   /** Once, for all calls that come meanwhile; again with the next call after a failure. */

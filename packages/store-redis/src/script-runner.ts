@@ -16,26 +16,38 @@ export class ScriptRunner {
     this.#deadlines = new CommandDeadlines(commandTimeoutMs);
   }
 
-  /** One round trip. @throws LongJobsError `store_unavailable` or `no_space` */
-  run(script: LuaScript, keys: readonly string[], values: readonly string[]): Promise<unknown> {
-    if (this.#client.status !== "ready")
-      return this.#whenReady().then(() => this.#send(script, keys, values));
-    return this.#send(script, keys, values);
+  /**
+   * One round trip. Every call of a store is made of these, so nothing is made here that is not needed.
+   *
+   * @param read - What the reply means; may throw. @default the reply as it is
+   * @throws LongJobsError `store_unavailable` or `no_space`, and what `read` throws
+   */
+  run<Value = unknown>(
+    script: LuaScript,
+    keys: readonly string[],
+    values: readonly string[],
+    read: (reply: unknown) => Value = asItIs as (reply: unknown) => never,
+  ): Promise<Value> {
+    if (this.#client.status !== "ready") {
+      return this.#whenReady().then(() => this.#send(script, keys, values, read));
+    }
+    return this.#send(script, keys, values, read);
   }
 
   /** The outcome of any other command, in time and with our errors. */
-  async finish<T>(command: Promise<T>): Promise<T> {
-    try {
-      return await this.#deadlines.within(command, this.#late);
-    } catch (error) {
-      throw toStoreError(error);
-    }
+  finish<Value>(command: Promise<Value>): Promise<Value> {
+    return this.#deadlines.within(command, this.#late, asItIs, failAsOurs);
   }
 
-  #send(script: LuaScript, keys: readonly string[], values: readonly string[]): Promise<unknown> {
+  #send<Value>(
+    script: LuaScript,
+    keys: readonly string[],
+    values: readonly string[],
+    read: (reply: unknown) => Value,
+  ): Promise<Value> {
     const command = this.#client.evalsha(script.sha1, keys.length, ...keys, ...values);
-    return this.#deadlines.within(command, this.#late, (error) =>
-      this.#sendWhole(error, script, keys, values),
+    return this.#deadlines.within(command, this.#late, read, async (error) =>
+      read(await this.#sendWhole(error, script, keys, values)),
     );
   }
 
@@ -56,8 +68,8 @@ export class ScriptRunner {
    * Waits here, not in the driver's queue: what waits there is sent as soon as there is a connection, however
    * long ago its caller was told that it failed.
    */
-  #whenReady(): Promise<void> {
-    if (this.#client.status === "end") return Promise.reject(clientEnded());
+  async #whenReady(): Promise<void> {
+    if (this.#client.status === "end") throw clientEnded();
     // The driver tries again by itself; when it does not get through, the deadline says so.
     if (this.#client.status === "wait") this.#client.connect().catch(() => undefined);
     this.#ready ??= new Promise((resolve) => {
@@ -66,6 +78,19 @@ export class ScriptRunner {
         resolve();
       });
     });
-    return this.#deadlines.within(this.#ready, () => notConnected(this.#commandTimeoutMs));
+    return this.#deadlines.within(
+      this.#ready,
+      () => notConnected(this.#commandTimeoutMs),
+      asItIs,
+      failAsOurs,
+    );
   }
+}
+
+function asItIs<Value>(value: Value): Value {
+  return value;
+}
+
+async function failAsOurs(error: unknown): Promise<never> {
+  throw toStoreError(error);
 }

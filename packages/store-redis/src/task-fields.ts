@@ -1,4 +1,4 @@
-import { LongJobsError, setOwn, storeErrors, type TaskPatch, type TaskRecord } from "@longjobs/core";
+import { LongJobsError, setOwn, storeErrors, type TaskRecord } from "@longjobs/core";
 import { decodeText, encodeText } from "./encode-text.ts";
 
 /** Far more than any record has, and few enough for the arguments of one Redis command inside of a script. */
@@ -7,56 +7,70 @@ const MOST_FIELDS = 1_000;
 /** Beyond this many milliseconds, some 140,000 years, a number of the server's clock is no longer exact. */
 const LONGEST_MS = 2 ** 52;
 
-/** A record, or the fields that a patch sets, as names and JSON texts in turn. */
-export interface WrittenFields {
-  readonly pairs: readonly string[];
-  readonly deleted: readonly string[];
-}
-
-/** Every field of a record that has a value. */
-export function writeRecord(record: TaskRecord): WrittenFields {
+/** @throws TypeError for what is no record */
+export function assertRecord(record: TaskRecord): void {
   if (typeof record.taskId !== "string" || typeof record.status !== "string") {
     throw new TypeError("A record needs a taskId and a status.");
   }
   if (!Number.isSafeInteger(record.version))
     throw new TypeError("The version of a record is a safe integer.");
-  const { pairs } = writeFields(record, "taskId");
-  return { pairs, deleted: [] };
 }
 
-/** What a patch sets and deletes. @throws TypeError for a field that no patch changes (C11). */
-export function writePatch(patch: TaskPatch): WrittenFields {
-  for (const field of ["taskId", "version", "createdAt"]) {
-    if (Object.hasOwn(patch, field)) throw new TypeError(`A patch cannot set ${field}.`);
-  }
-  return writeFields(patch, undefined);
+/** What {@link appendFields} found. */
+export interface AppendedFields {
+  /** The names of fields whose value is `undefined`. */
+  readonly absent: readonly string[];
+  /** No text takes more bytes: a character of UTF-16 is at most three, and a field has two quotes, a colon and a comma. */
+  readonly mostBytes: number;
 }
 
 /**
- * Refuses what is too large for certain before it is sent: a text has no more characters than bytes. The script
- * counts the bytes of the whole record.
+ * Appends the fields of a record or a patch to the arguments of a script, name and JSON text in turn, without the id,
+ * which is in the key.
  *
- * @throws LongJobsError `record_too_large` (C20)
+ * What is too large for certain is refused here, before it is sent: a text has no more characters than bytes. The
+ * script counts the bytes of the whole record.
+ *
+ * @throws LongJobsError `invalid_json`; `record_too_large` (C20)
  */
-export function assertMayFit(taskId: string, pairs: readonly string[], maxBytes: number): void {
+export function appendFields(
+  taskId: string,
+  fields: object,
+  values: string[],
+  maxBytes: number,
+): AppendedFields {
+  const absent: string[] = [];
   let units = 0;
-  for (const text of pairs) units += text.length;
-  if (units > maxBytes) throw storeErrors.recordTooLarge(taskId, units, maxBytes);
-}
-
-function writeFields(fields: object, except: string | undefined): WrittenFields {
-  const pairs: string[] = [];
-  const deleted: string[] = [];
+  let count = 0;
   for (const name of Object.keys(fields)) {
-    if (name === except) continue;
+    if (name === "taskId") continue;
+    count += 1;
     const value: unknown = fields[name as never];
-    if (value === undefined) deleted.push(encodeText(name));
-    else pairs.push(encodeText(name), writeValue(name, value));
+    const written = writeName(name);
+    if (value === undefined) absent.push(written);
+    else {
+      const text = writeValue(name, value);
+      units += written.length + text.length;
+      values.push(written, text);
+    }
   }
-  if (pairs.length / 2 + deleted.length > MOST_FIELDS) {
+  if (units > maxBytes) throw storeErrors.recordTooLarge(taskId, units, maxBytes);
+  if (count > MOST_FIELDS) {
     throw new LongJobsError("invalid_json", `A record has at most ${MOST_FIELDS} fields of its own.`);
   }
-  return { pairs, deleted };
+  return { absent, mostBytes: 3 * units + 4 * count };
+}
+
+/** The names of fields are few and always the same. */
+const knownNames = new Map<string, string>();
+const MOST_KNOWN_NAMES = 256;
+
+function writeName(name: string): string {
+  const known = knownNames.get(name);
+  if (known !== undefined) return known;
+  const written = encodeText(name);
+  if (knownNames.size < MOST_KNOWN_NAMES) knownNames.set(name, written);
+  return written;
 }
 
 /** JSON text is plain ASCII where UTF-8 has nothing to say: a lone surrogate is written as an escape. */

@@ -4,10 +4,20 @@ import { updateTask } from "./lua/update-task.ts";
 import { indexesKeptChanging } from "./redis-errors.ts";
 import type { StoreContext } from "./store-context.ts";
 import { placeOf, type TaskPlace } from "./store-keys.ts";
-import { assertMayFit, leaseArgument, lifeArgument, tokenArgument, writePatch } from "./task-fields.ts";
+import { appendFields, leaseArgument, lifeArgument, tokenArgument } from "./task-fields.ts";
 
-/** A patch of one of these may change the life of a task, its lease, or the index it is in. */
-const indexedFields = ["status", "lease", "cancelRequestedAt", "ttlMs", "work", "kind"] as const;
+/** Fields that no patch changes, and those that may change the life of a task, its lease or the index it is in. */
+const roles: ReadonlyMap<string, "fixed" | "indexed"> = new Map([
+  ["taskId", "fixed"],
+  ["version", "fixed"],
+  ["createdAt", "fixed"],
+  ["status", "indexed"],
+  ["lease", "indexed"],
+  ["cancelRequestedAt", "indexed"],
+  ["ttlMs", "indexed"],
+  ["work", "indexed"],
+  ["kind", "indexed"],
+]);
 
 /** An index is unknown once per tool and process, and hardly any task changes its tool. */
 const MOST_ATTEMPTS = 3;
@@ -23,26 +33,26 @@ export function prepareUpdate(
   patch: TaskPatch,
   expectedVersion: number,
 ): () => Promise<number> {
-  const { indexes, maxRecordBytes } = context;
-  const { pairs, deleted } = writePatch(patch);
-  assertMayFit(taskId, pairs, maxRecordBytes);
+  const { maxRecordBytes } = context;
+  const facts = factsOf(patch);
+  const nextVersion = expectedVersion + 1;
+  const values = [String(expectedVersion), String(nextVersion), String(maxRecordBytes), "", ""];
+  const { mostBytes, absent } = appendFields(taskId, patch, values, maxRecordBytes);
+  values[3] = String(mostBytes);
+  values[4] = String((values.length - 5) / 2);
+  values.push(...absent);
   const place = placeOf(taskId);
-  const values = [
-    String(expectedVersion),
-    String(maxRecordBytes),
-    String(pairs.length / 2),
-    ...pairs,
-    ...deleted,
-  ];
-  const facts = indexedFields.some((field) => Object.hasOwn(patch, field)) ? factsOf(patch) : undefined;
-  if (facts !== undefined && facts.home !== "") indexes.learn([facts.home]);
-  return () =>
-    runUpdate(context, place, values, facts).then(([code, detail]) => {
-      if (code === 0) throw storeErrors.unknownTask(taskId);
-      if (code === -1) throw storeErrors.versionConflict(taskId, expectedVersion, Number(detail));
-      if (code === -2) throw storeErrors.recordTooLarge(taskId, Number(detail), maxRecordBytes);
-      return expectedVersion + 1;
-    });
+  const read = (reply: unknown): number => {
+    const [code, detail] = reply as readonly unknown[];
+    if (code === 0) throw storeErrors.unknownTask(taskId);
+    if (code === -1) throw storeErrors.versionConflict(taskId, expectedVersion, Number(detail));
+    if (code === -2) throw storeErrors.recordTooLarge(taskId, Number(detail), maxRecordBytes);
+    return nextVersion;
+  };
+  if (facts !== undefined) return () => runIndexedUpdate(context, place, values, facts).then(read);
+  // Most patches touch nothing but the task.
+  const task = [context.keys.task(place.shard, place.member)];
+  return () => context.runner.run(updateTask, task, values, read);
 }
 
 /** What a patch says of the fields that the store interprets; empty where it says nothing. */
@@ -53,7 +63,15 @@ interface PatchFacts {
   readonly home: string;
 }
 
-function factsOf(patch: TaskPatch): PatchFacts {
+/** `undefined` when it says nothing of any. @throws TypeError for a field that no patch changes (C11) */
+function factsOf(patch: TaskPatch): PatchFacts | undefined {
+  let isIndexed = false;
+  for (const field of Object.keys(patch)) {
+    const role = roles.get(field);
+    if (role === "fixed") throw new TypeError(`A patch cannot set ${field}.`);
+    if (role === "indexed") isIndexed = true;
+  }
+  if (!isIndexed) return undefined;
   const leased = Object.hasOwn(patch, "lease");
   return {
     life: Object.hasOwn(patch, "ttlMs") ? lifeArgument(patch.ttlMs) : "",
@@ -63,18 +81,6 @@ function factsOf(patch: TaskPatch): PatchFacts {
   };
 }
 
-/** One script. Most patches touch nothing but the task. */
-function runUpdate(
-  context: StoreContext,
-  place: TaskPlace,
-  values: readonly string[],
-  facts: PatchFacts | undefined,
-): Promise<readonly unknown[]> {
-  if (facts !== undefined) return runIndexedUpdate(context, place, values, facts);
-  const task = context.keys.task(place.shard, place.member);
-  return context.runner.run(updateTask, [task], values) as Promise<readonly unknown[]>;
-}
-
 /** One script; a second one when the task was in an index that this store had not met. */
 async function runIndexedUpdate(
   { runner, keys, indexes }: StoreContext,
@@ -82,6 +88,7 @@ async function runIndexedUpdate(
   values: readonly string[],
   { life, lease, token, home }: PatchFacts,
 ): Promise<readonly unknown[]> {
+  indexes.learn([home]);
   for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
     const { names } = indexes;
     const given = [
@@ -91,7 +98,7 @@ async function runIndexedUpdate(
       ...names.map((name) => keys.index(shard, name)),
     ];
     const facts = [member, life, lease, token, home, ...names];
-    const reply = (await runner.run(updateTask, given, [...values, ...facts])) as readonly unknown[];
+    const reply = await runner.run<readonly unknown[]>(updateTask, given, [...values, ...facts]);
     const [code, from, to] = reply;
     if (code !== 2) return reply;
     indexes.learn([String(from), String(to)]);

@@ -3,8 +3,8 @@ import { defineScript, type LuaScript } from "../lua-script.ts";
 export const updateTask: LuaScript = defineScript(`
 -- update-task: write a patch if, and only if, the stored version is the expected one.
 -- KEYS[1] task
--- ARGV[1] expected version  ARGV[2] most bytes  ARGV[3] number of fields set
--- ARGV[4..] field, JSON text, ... of these; deleted fields; facts
+-- ARGV[1] expected version  ARGV[2] next version  ARGV[3] most bytes  ARGV[4] bytes the patch adds, at most
+-- ARGV[5] number of fields set  ARGV[6..] field, JSON text, ... of these; deleted fields; facts
 -- With facts, for a patch that touches the life, the lease or the index of a task:
 -- KEYS[2] expiries  KEYS[3] index names  KEYS[4..] indexes
 -- facts: member; time to live, ms, never, or empty; lease, ms, none, or empty; lease token, or empty; index of the
@@ -12,39 +12,40 @@ export const updateTask: LuaScript = defineScript(`
 -- Returns: {1} written · {0} no such task, or expired · {-1, version} stale · {-2, bytes} too large · {2, from, to} the
 -- indexes the task moves between, one of which was not given
 -- Atomic: all or nothing. Touches: KEYS only. Tells: the channel with the name of KEYS[1].
-local call, task = redis.call, KEYS[1]
+local call, task, ARGV = redis.call, KEYS[1], ARGV
 local stored = call('HMGET', task, 'version', '@bytes')
-local version = stored[1]
-if not version then return {0} end
-if version ~= ARGV[1] then return {-1, version} end
+if stored[1] ~= ARGV[1] then
+  if stored[1] then return {-1, stored[1]} end
+  return {0}
+end
 
-local lastSet = 3 + 2 * ARGV[3]
+local lastSet = 5 + 2 * ARGV[5]
 local last = #ARGV
 if KEYS[2] then last = last - 2 - #KEYS end
--- At least what the record takes: what the patch replaces is counted off only when it seems to become too large.
-local bytes = tonumber(stored[2])
-for i = 4, lastSet, 2 do bytes = bytes + #ARGV[i] + #ARGV[i + 1] + 4 end
-if bytes > tonumber(ARGV[2]) then
-  local gone = {}
-  for i = 4, lastSet, 2 do gone[ARGV[i]] = true end
-  for i = lastSet + 1, last do gone[ARGV[i]] = true end
+-- At least what the record takes: it is counted only when it seems to become too large.
+local bytes = stored[2] + ARGV[4]
+if bytes > tonumber(ARGV[3]) then
+  local named = {}
   bytes = 1
-  for i = 4, lastSet do bytes = bytes + #ARGV[i] + (i % 2) * 4 end
+  for i = 6, lastSet, 2 do
+    named[ARGV[i]] = true
+    bytes = bytes + #ARGV[i] + #ARGV[i + 1] + 4
+  end
+  for i = lastSet + 1, last do named[ARGV[i]] = true end
   for _, field in ipairs(call('HKEYS', task)) do
-    if not gone[field] and string.sub(field, 1, 1) ~= '@' then
+    if not named[field] and string.sub(field, 1, 1) ~= '@' then
       bytes = bytes + #field + call('HSTRLEN', task, field) + 4
     end
   end
-  if bytes > tonumber(ARGV[2]) then return {-2, bytes} end
+  if bytes > tonumber(ARGV[3]) then return {-2, bytes} end
 end
 
-local next = string.format('%.0f', version + 1)
 local member, ttl, lease, token, home = unpack(ARGV, last + 1, last + 5)
 local from, to, keyOf
 if member then
   -- The task as it will be: what the patch says, else what is stored.
   local patch = {}
-  for i = 4, lastSet, 2 do patch[ARGV[i]] = ARGV[i + 1] end
+  for i = 6, lastSet, 2 do patch[ARGV[i]] = ARGV[i + 1] end
   for i = lastSet + 1, last do patch[ARGV[i]] = false end
   local function after(field)
     if patch[field] ~= nil then return patch[field] end
@@ -63,7 +64,7 @@ if member then
 end
 
 -- The one command that a full server refuses comes first: after it nothing fails half way.
-call('HSET', task, 'version', next, '@bytes', bytes, unpack(ARGV, 4, lastSet))
+call('HSET', task, 'version', ARGV[2], '@bytes', bytes, unpack(ARGV, 6, lastSet))
 if last > lastSet then call('HDEL', task, unpack(ARGV, lastSet + 1, last)) end
 if member then
   if home ~= '' then call('HSET', task, '@home', home) end
@@ -94,6 +95,6 @@ if member then
     call('PEXPIREAT', task, ends - 1)
   end
 end
-redis.pcall('PUBLISH', task, next)
+redis.pcall('PUBLISH', task, ARGV[2])
 return {1}
 `);
