@@ -3,6 +3,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import type { Tasks } from "../../src/index.ts";
 import { HttpDoor, type HttpCallOptions } from "./http-door.ts";
 import { StdioDoor } from "./stdio-door.ts";
+import { connectV1InMemory, serveV1Sessions } from "./v1-session.ts";
 import type { WireMessage, WireResult } from "./wire.ts";
 
 /** What one call says besides its arguments. */
@@ -69,6 +70,16 @@ async function overStdio(door: StdioDoor, legacy: boolean): Promise<Entry> {
   );
 }
 
+async function overV1Http(tasks: Tasks): Promise<Entry> {
+  const session = await (await serveV1Sessions(tasks))();
+  const progress: WireMessage[] = [];
+  return entry(async (method, params = {}, options = {}) => {
+    const reply = await session.send(method, withMeta(params, options), options);
+    progress.push(...reply.notifications);
+    return reply.message;
+  }, progress);
+}
+
 function byHand(tasks: Tasks): Promise<StdioDoor> {
   const mcp = new McpServer({ name: "test", version: "1.0.0" });
   tasks.attach(mcp);
@@ -82,6 +93,8 @@ export const entries: readonly (readonly [name: string, open: OpenEntry])[] = [
   ["2025 over HTTP, without sessions", (tasks) => overHttp(tasks, true)],
   ["2025 over stdio", async (tasks) => overStdio(await StdioDoor.serve(tasks), true)],
   ["2025 in memory", async (tasks) => overStdio(await byHand(tasks), true)],
+  ["2025 over HTTP with sessions, SDK v1", overV1Http],
+  ["2025 in memory, SDK v1", async (tasks) => overStdio(await connectV1InMemory(tasks), true)],
 ];
 
 /** One of them, where they cannot differ. */

@@ -51,25 +51,27 @@ export class StdioDoor {
       },
       { transport: server },
     );
-    const door = StdioDoor.#over(client, () => serving.close());
-    await client.start();
-    return door;
+    return StdioDoor.over(client, () => serving.close());
   }
 
   /** A server that is connected by hand, which makes it one of 2025-11-25. */
   static async connect(mcp: McpServer): Promise<StdioDoor> {
     const [client, server] = InMemoryTransport.createLinkedPair();
     await mcp.connect(server);
-    const door = StdioDoor.#over(client, () => mcp.close());
-    await client.start();
-    return door;
+    return StdioDoor.over(client, () => mcp.close());
   }
 
-  static #over(client: InMemoryTransport, close: () => Promise<void>): StdioDoor {
-    return new StdioDoor((onMessage) => {
+  /** The near end of a pair of transports, whichever SDK made it. */
+  static async over(
+    client: Pick<InMemoryTransport, "send" | "start">,
+    close: () => Promise<void>,
+  ): Promise<StdioDoor> {
+    const door = new StdioDoor((onMessage) => {
       Object.assign(client, { onmessage: onMessage });
       return { send: (frame) => client.send(frame as never), close };
     });
+    await client.start();
+    return door;
   }
 
   /** Opens a 2025-11-25 session. */
