@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import { HttpDoor } from "./support/http-door.ts";
 import { entries, openEntry, start, until, words } from "./support/entries.ts";
 import { NodeHttp } from "./support/node-http.ts";
-import type { SpyStore } from "./support/spy-store.ts";
+import { untilUnwatched, type SpyStore } from "./support/spy-store.ts";
 import { startTasks } from "./support/started-tasks.ts";
 import { StdioDoor } from "./support/stdio-door.ts";
 import { askName, form, gatedTool, greeter, text } from "./support/tools.ts";
@@ -25,21 +25,6 @@ async function untilSettled(store: SpyStore): Promise<void> {
     seen = store.calls.length;
     for (let turn = 0; turn < 5; turn += 1) await nextTurn();
   }
-}
-
-/** Resolves when a wait that looks every 5 ms is over: the store is not looked at any more. */
-async function untilUnwatched(store: SpyStore): Promise<void> {
-  await expect
-    .poll(
-      async () => {
-        const before = store.calls.length;
-        const from = performance.now();
-        while (performance.now() - from < 50) await nextTurn();
-        return store.calls.length - before;
-      },
-      { timeout: 5_000 },
-    )
-    .toBe(0);
 }
 
 describe("a tool that takes longer than its budget goes on as a task", () => {

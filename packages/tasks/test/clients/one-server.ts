@@ -54,10 +54,14 @@ export function registerTools(tasks: Tasks): void {
     },
   );
 
-  tasks.taskTool("asking", { description: "Paints a wall." }, async (_args, task) => {
-    const colour = await task.ask({ prompt: "Which colour?", choices: ["red", "blue"] });
-    return { content: [{ type: "text", text: `The wall is ${colour}.` }] };
-  });
+  tasks.taskTool(
+    "asking",
+    { description: "Paints a wall.", onInterrupted: "resume" },
+    async (_args, task) => {
+      const colour = await task.ask({ prompt: "Which colour?", choices: ["red", "blue"] });
+      return { content: [{ type: "text", text: `The wall is ${colour}.` }] };
+    },
+  );
 }
 
 /** A server of SDK v2: one for each request over HTTP, one for each connection elsewhere. */

@@ -1,4 +1,7 @@
 import { isExclusive, type TaskPatch, type TaskRecord, type TaskStore } from "@longjobs/core";
+import { expect } from "vitest";
+
+import { nextTurn } from "./turns.ts";
 
 type Method = "create" | "get" | "update";
 
@@ -42,4 +45,19 @@ export class SpyStore implements TaskStore {
     this.calls.push({ method, taskId });
     await this.before(method, taskId);
   }
+}
+
+/** Resolves when a wait that looks every 5 ms is over: the store is not looked at any more. */
+export async function untilUnwatched(store: SpyStore): Promise<void> {
+  await expect
+    .poll(
+      async () => {
+        const before = store.calls.length;
+        const from = performance.now();
+        while (performance.now() - from < 50) await nextTurn();
+        return store.calls.length - before;
+      },
+      { timeout: 5_000 },
+    )
+    .toBe(0);
 }
