@@ -4,6 +4,8 @@ import {
   reportBackgroundError,
   TaskLifecycle,
   type CloseOptions,
+  type JsonLimits,
+  type ResultSpill,
   type DetailedTask,
   type LifecycleStats,
   type TaskLifecycleOptions,
@@ -29,6 +31,7 @@ import { serveToolCall } from "./serve-tool-call.ts";
 import type { SchemaOutput, ToolSchema } from "./standard-schema.ts";
 import { TaskMethods } from "./task-methods.ts";
 import { TaskMethods2025 } from "./tasks-2025/task-methods-2025.ts";
+import type { SpillOptions } from "./spill-result.ts";
 import { ToolRunner, type Executor } from "./tool-runner.ts";
 import { resolveTaskTool } from "./tool-config.ts";
 import type { AnyToolConfig, TaskTool, TaskToolConfig, ToolHandler } from "./tool-config.ts";
@@ -46,6 +49,13 @@ export interface TasksOptions extends Omit<
    * @default over HTTP `clientId`, `extra.iss` and `extra.sub` of the auth info together, all required; one user elsewhere
    */
   readonly scope?: ScopeOption;
+  /**
+   * A place for results that are too large for every poll, such as `files.resultSpill()` of `@longjobs/files`: they become files,
+   * and are answered with how they begin and a link. @default none: results stay in their tasks
+   */
+  readonly resultSpill?: ResultSpill;
+  /** With `resultSpill`: the largest result that stays in its task, in bytes of JSON text. @default 262_144 */
+  readonly maxInlineResultBytes?: number;
   /**
    * Signs what clients carry through `prepare`; at least 32 characters, the same on every instance.
    * @default random: a round that began before a restart is asked for anew
@@ -125,15 +135,24 @@ export interface BuiltTasks {
 
 /** {@link createTasks}, with the parts that a simulation needs. */
 export function buildTasks(options: TasksOptions): BuiltTasks {
-  const { scope, requestStateSecret, fallbackTools, executor, ...engine } = options;
+  const {
+    scope,
+    requestStateSecret,
+    fallbackTools,
+    executor,
+    resultSpill: _place,
+    maxInlineResultBytes: _most,
+    ...engine
+  } = options;
   assertSecret(requestStateSecret);
   const fallback = resolveFallbackOptions(fallbackTools);
   const answers = new AnswerValidator();
   const tools = new Map<string, TaskTool>();
   const limits = { ...defaultJsonLimits, ...engine.jsonLimits };
+  const spill = resolveSpill(options, limits);
   const lifecycle: TaskLifecycle = new TaskLifecycle({
     ...engine,
-    runner: new ToolRunner(tools, executor, () => ({ lifecycle, limits })),
+    runner: new ToolRunner(tools, executor, () => ({ lifecycle, limits, spill })),
     validateRequest: (request) => answers.findRequestFault(request),
     validateAnswer: (request, response) => answers.findFault(request, response),
   });
@@ -141,7 +160,7 @@ export function buildTasks(options: TasksOptions): BuiltTasks {
   const states = new RequestStates(requestStateSecret ?? randomSecret(), options.now ?? Date.now);
   const elsewhere = executor !== undefined;
   const clock = inlineClock(engine);
-  const serveContext = { lifecycle, resolveScope, states, answers, limits, clock, elsewhere };
+  const serveContext = { lifecycle, resolveScope, states, answers, limits, spill, clock, elsewhere };
   const tell = (error: unknown): Error =>
     tellError(error, (fault) => reportBackgroundError(fault, options.onError));
   const seam = {
@@ -181,6 +200,29 @@ export function buildTasks(options: TasksOptions): BuiltTasks {
   });
   return { tasks, tools, seam, resolveScope };
 }
+
+/** A result that becomes a file may be larger than a record. */
+const maxSpilledBytes = 64 * 1024 * 1024;
+
+function resolveSpill(options: TasksOptions, limits: JsonLimits): SpillOptions | undefined {
+  const { maxInlineResultBytes = 262_144, now = Date.now, onError, resultSpill, retentionMs } = options;
+  if (!Number.isSafeInteger(maxInlineResultBytes) || maxInlineResultBytes < 1)
+    throw new RangeError("maxInlineResultBytes must be a whole number of bytes from 1.");
+  if (resultSpill === undefined) return undefined;
+  if (typeof (resultSpill as Partial<ResultSpill>).spill !== "function")
+    throw new TypeError("resultSpill must be a place for results, such as files.resultSpill().");
+  return {
+    place: resultSpill,
+    maxBytes: maxInlineResultBytes,
+    retentionMs: retentionMs === undefined ? dayMs : retentionMs,
+    limits: { ...limits, maxBytes: Math.max(limits.maxBytes, maxSpilledBytes) },
+    now,
+    reportError: (error) => reportBackgroundError(error, onError),
+  };
+}
+
+/** The engine's own default. */
+const dayMs = 24 * 60 * 60 * 1000;
 
 function assertSecret(secret: unknown): void {
   if (secret === undefined) return;

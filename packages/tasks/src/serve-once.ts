@@ -7,7 +7,7 @@ import { prepareCall } from "./prepare-call.ts";
 import { runTool } from "./run-tool.ts";
 import type { ServeContext, Served } from "./serve-tool-call.ts";
 import { serveDispatched } from "./serve-elsewhere.ts";
-import { serveWork, waitsToTheEnd } from "./serve-work.ts";
+import { isChecked, serveWork, waitsToTheEnd } from "./serve-work.ts";
 import { taskOptions } from "./task-options.ts";
 import type { ToolCall } from "./tool-call.ts";
 import type { TaskTool } from "./tool-config.ts";
@@ -68,7 +68,12 @@ async function serveKeyed(
   if (found !== undefined) return serveFound(found, keyed, context);
   const { outputSchema, request } = call;
   const run = () =>
-    runTool(tool, prepared.arguments, { attempt, scope, meta: request.meta, outputSchema }, context);
+    runTool(
+      tool,
+      prepared.arguments,
+      { attempt, scope, meta: request.meta, outputSchema, wholeResult: isChecked(tool, call) },
+      context,
+    );
   return serveWork({ tool, call, scope, lifecycle, clock, attempt, run, keyed: true });
 }
 

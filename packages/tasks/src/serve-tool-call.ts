@@ -8,7 +8,7 @@ import { runTool, type RunToolContext } from "./run-tool.ts";
 import type { ScopeResolver } from "./scope.ts";
 import { serveElsewhere } from "./serve-elsewhere.ts";
 import { serveOnce } from "./serve-once.ts";
-import { serveWork } from "./serve-work.ts";
+import { isChecked, serveWork } from "./serve-work.ts";
 import { taskOptions } from "./task-options.ts";
 import type { ToolCall } from "./tool-call.ts";
 import type { TaskTool } from "./tool-config.ts";
@@ -56,7 +56,12 @@ export async function serveToolCall(
   const attempt = lifecycle.begin(options);
   const { outputSchema, request } = call;
   const run = () =>
-    runTool(tool, prepared.arguments, { attempt, scope, meta: request.meta, outputSchema }, context);
+    runTool(
+      tool,
+      prepared.arguments,
+      { attempt, scope, meta: request.meta, outputSchema, wholeResult: isChecked(tool, call) },
+      context,
+    );
   const abandon = (): void => lifecycle.abandonRequest(attempt);
   // Until something has been sent nobody could reach the work; afterwards closing a connection means nothing.
   call.signal.addEventListener("abort", abandon);

@@ -38,6 +38,11 @@ export function waitsToTheEnd(tool: TaskTool, { declaresTasks }: ToolCall): bool
   return !declaresTasks && tool.fallback === "wait";
 }
 
+/** True for a call whose final result an SDK checks against the output schema that its client was shown. */
+export function isChecked(tool: TaskTool, call: ToolCall): boolean {
+  return call.outputSchema !== undefined && call.taskWish === undefined && waitsToTheEnd(tool, call);
+}
+
 /** Always a handle, at once: such a client has asked for a task. It gets progress for the life of the task. */
 async function serveAsTask(wish: TaskWish, { attempt, run }: Work): Promise<Served> {
   const view = await attempt.promote();
