@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { expectGenerated, toTable } from "../support/generated-page.ts";
 import { hostileIds } from "../support/hostile-ids.ts";
-import { recordText, startTasks, type StartedTasks } from "../support/started-tasks.ts";
+import { recordText, startTasks, takeErrors, type StartedTasks } from "../support/started-tasks.ts";
 import { askName, text } from "../support/tools.ts";
 import type { WireMessage } from "../support/wire.ts";
 import { v1, v2Legacy, v2Modern, type Caller, type OpenSession, type Session } from "./doors.ts";
@@ -143,13 +143,41 @@ async function crowdCell(entry: EntryPoint): Promise<string> {
   return "own alone";
 }
 
+/** Functions of a server that do not say whose task it is. */
+const brokenScopes: readonly (() => unknown)[] = [
+  () => undefined,
+  () => null,
+  () => "",
+  () => 7,
+  () => ({}),
+  () => {
+    throw new Error("postgres://secret is away");
+  },
+  () => Promise.reject(new Error("postgres://secret is away")),
+];
+
+/** A scope that cannot be told is an error, and never a bucket that people share. */
+async function brokenScopeCell(entry: EntryPoint): Promise<string> {
+  for (const scope of brokenScopes) {
+    const started = startTasks({ scope: scope as never });
+    started.tasks.taskTool("end", {}, () => text("done"));
+    const session = await (await entry.open(started.tasks))();
+    const message = await entry.send(session, unknown, as("ada"));
+    expect(message.error?.code, `${String(scope)}: ${JSON.stringify(message)}`).toBe(-32_603);
+    expect(JSON.stringify(message)).not.toContain("postgres");
+    expect(started.store.calls).toEqual([]);
+    takeErrors(started);
+  }
+  return "refused";
+}
+
 const rows: string[][] = [];
 
 // CASES part 2, tasks: "no owner check".
 test.for(all)("P31, P33, P34 and P35 hold on $name of $client", { timeout: 60_000 }, async (entry) => {
   const cells: string[] = [];
   for (const [, caller, where] of callers) cells.push(await cellOf(entry, caller, where));
-  cells.push(await hostileCell(entry), await crowdCell(entry));
+  cells.push(await brokenScopeCell(entry), await hostileCell(entry), await crowdCell(entry));
   expect(cells.slice(0, 3), "owner, also in a new session, and another person in the same one").toEqual([
     "yes",
     "yes",
@@ -159,12 +187,8 @@ test.for(all)("P31, P33, P34 and P35 hold on $name of $client", { timeout: 60_00
 });
 
 test("the page on access has this table", async () => {
-  const head = [
-    "entry point",
-    "client",
-    ...callers.map(([name]) => name),
-    "hostile ids",
-    "ten people at once",
-  ];
+  expect(rows).toHaveLength(all.length);
+  const more = ["no scope told", "hostile ids", "ten people at once"];
+  const head = ["entry point", "client", ...callers.map(([name]) => name), ...more];
   await expectGenerated("reference/access.md", "access", toTable(head, rows));
 });
