@@ -421,6 +421,7 @@ export class Attempt implements TaskAttempt {
 
   async #owned(): Promise<TaskRecord> {
     const record = await this.#context.writer.read(this.taskId);
+    this.observe(record);
     this.#assertOwner(record);
     return record;
   }

@@ -7,6 +7,7 @@ import { crashesOf, type TakenTask, type TakeOver } from "./take-over.ts";
 import { dispatchOwner, type RecoveryRules, type TaskRunner } from "./task-runner.ts";
 import { isTerminal, type TaskError, type TaskRecord } from "./task-record.ts";
 import type { TaskWriter } from "./task-writer.ts";
+import { within } from "./timers.ts";
 
 /** Tasks that are only ended take no slot; this many at a time keep a claim short. */
 const claimBatch = 100;
@@ -59,7 +60,7 @@ export class Recovery {
     try {
       if (await this.#endIfItMust(taken)) return;
       if (runner === undefined) return;
-      if (runner.dispatch !== undefined) return await this.#dispatch(taken, runner);
+      if (runner.dispatch !== undefined) return await this.#dispatch(taken);
       const attempt = await this.#context.takeOver.begin(taken);
       if (attempt !== undefined) void this.#run(attempt, taken.record, runner);
     } catch (error) {
@@ -104,8 +105,21 @@ export class Recovery {
     return ending !== undefined;
   }
 
+  /**
+   * Has the next run of a task delivered to a worker elsewhere. Never rejects: what is not delivered now is delivered again
+   * when the lease that waits for the worker has lapsed.
+   */
+  async deliver({ taskId, work, attempt }: TaskRecord): Promise<void> {
+    const { runner, reportError } = this.#context.options;
+    try {
+      await runner?.dispatch?.({ taskId, tool: work?.tool ?? "", attempt: attempt + 1 });
+    } catch (error) {
+      reportError(error);
+    }
+  }
+
   /** Holds the task for a worker elsewhere, and has the run delivered to it. */
-  async #dispatch({ record, token }: TakenTask, runner: TaskRunner): Promise<void> {
+  async #dispatch({ record, token }: TakenTask): Promise<void> {
     const { writer, options } = this.#context;
     const lease = { owner: dispatchOwner, token: options.randomId(), durationMs: options.dispatchMs };
     const held = await writer.write(record.taskId, (found) =>
@@ -113,8 +127,8 @@ export class Recovery {
         ? undefined
         : { lease, released: true, crashes: crashesOf(found) },
     );
-    if (held.lease?.token !== lease.token) return;
-    await runner.dispatch?.({ taskId: held.taskId, tool: held.work?.tool ?? "", attempt: held.attempt + 1 });
+    // One that hangs must not hold up the recovery of the others.
+    if (held.lease?.token === lease.token) await within(this.deliver(held), options.leaseMs / 3);
   }
 
   async #claimAll(tools: readonly string[], limitNow: () => number): Promise<number> {

@@ -288,13 +288,12 @@ export class TaskLifecycle {
 
   async #dispatch(options: CreateTaskOptions, identity?: TaskIdentity): Promise<TaskView> {
     this.#assertTakesWork();
-    const { runner, dispatchMs } = this.#options;
+    const { dispatchMs } = this.#options;
     const { taskId, lease, ...draft } = draftTask(options, this.#options, this.#owner, identity);
     const held = { owner: dispatchOwner, token: lease?.token ?? "", durationMs: dispatchMs };
     const record = await this.#writer.create({ ...draft, taskId, attempt: 0, released: true, lease: held });
-    const dispatch = { taskId, tool: record.work?.tool ?? "", attempt: 1 };
-    // Accepted is accepted: what is not delivered now is dispatched again when the lease has lapsed.
-    await runner?.dispatch?.(dispatch).catch(this.#options.reportError);
+    // Accepted is accepted: nobody waits for the delivery.
+    void this.#recovery.deliver(record);
     return toTaskView(record);
   }
 
