@@ -364,6 +364,7 @@ export class Attempt implements TaskAttempt {
   }): Promise<Record<string, InputResponse>> {
     this.signal.throwIfAborted();
     const questions = await prepareQuestions(requests, this.#draft.work?.client, this.#context.options);
+    this.signal.throwIfAborted();
     const keys = questions.map(({ key }) => key);
     // Before the question can be read: its answer is awaited from the first moment, and is nobody else's.
     this.#countAwaited(keys, 1);
@@ -379,6 +380,10 @@ export class Attempt implements TaskAttempt {
       const answers = await this.#context.changes.until(this.taskId, look, this.signal);
       for (const key of keys) this.#delivered.add(key);
       return Object.fromEntries(answers);
+    } catch (error) {
+      // Why the work has to stop says more than what was refused because of it.
+      this.signal.throwIfAborted();
+      throw error;
     } finally {
       this.#countAwaited(keys, -1);
     }

@@ -7,7 +7,6 @@ import { crashesOf, type TakenTask, type TakeOver } from "./take-over.ts";
 import { dispatchOwner, type RecoveryRules, type TaskRunner } from "./task-runner.ts";
 import { isTerminal, type TaskError, type TaskRecord } from "./task-record.ts";
 import type { TaskWriter } from "./task-writer.ts";
-import { within } from "./timers.ts";
 
 /** Tasks that are only ended take no slot; this many at a time keep a claim short. */
 const claimBatch = 100;
@@ -128,7 +127,8 @@ export class Recovery {
         : { lease, released: true, crashes: crashesOf(found) },
     );
     // One that hangs must not hold up the recovery of the others.
-    if (held.lease?.token === lease.token) await within(this.deliver(held), options.leaseMs / 3);
+    if (held.lease?.token === lease.token)
+      await options.timers.within(this.deliver(held), options.leaseMs / 3);
   }
 
   async #claimAll(tools: readonly string[], limitNow: () => number): Promise<number> {

@@ -75,6 +75,8 @@ export interface LifecycleStats {
   readonly watchedTasks: number;
   /** Tasks with a write under way or queued. */
   readonly queuedWrites: number;
+  /** Tasks of others that were asked about and whose signs of life are awaited, on a store that cannot claim. */
+  readonly watchedOwners: number;
 }
 
 /** Options of {@link TaskLifecycle.close}. */
@@ -142,6 +144,7 @@ export class TaskLifecycle {
       lateOutcomes: this.#runs.late,
       watchedTasks: this.#changes.size,
       queuedWrites: this.#writer.size,
+      watchedOwners: this.#takeOver.size,
     };
   }
 

@@ -12,6 +12,7 @@ const nothing = {
   lateOutcomes: 0,
   queuedWrites: 0,
   watchedTasks: 0,
+  watchedOwners: 0,
 };
 
 /** How many tasks of the store somebody watches. */

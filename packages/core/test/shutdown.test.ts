@@ -311,6 +311,18 @@ test("a wait for a person ends with the reason shutdown, and the question stays 
   });
 });
 
+test("a question that is still being prepared when the engine closes is not put any more: the reason is shutdown", async () => {
+  const store = new MemoryTaskStore();
+  const { lifecycle } = startEngine({ store });
+  const { taskId } = await lifecycle.createTask();
+  const asking = codeOf(lifecycle.handle(taskId).requestInput({ q: { method: "roots/list" } }));
+  const closing = lifecycle.close();
+  expect(await asking).toBe("shutdown");
+  await closing;
+  expect(await recordOf(store, taskId)).not.toHaveProperty("inputs");
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 test("a handler that stops for the shutdown by an error of its own counts as stopped, not as failed", async () => {
   const store = new MemoryTaskStore();
   const worker = startWorker({

@@ -239,5 +239,6 @@ test("a user's own Tasks object can be disposed of, and closing twice is harmles
     lateOutcomes: 0,
     queuedWrites: 0,
     watchedTasks: 0,
+    watchedOwners: 0,
   });
 });

@@ -111,6 +111,7 @@ describe("nothing is left behind", () => {
       lateOutcomes: 0,
       queuedWrites: 0,
       watchedTasks: 0,
+      watchedOwners: 0,
     });
     nowMs += 86_400_000;
     await tasks.lifecycle.sweep();

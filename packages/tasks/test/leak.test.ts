@@ -26,6 +26,7 @@ test(
       lateOutcomes: 0,
       queuedWrites: 0,
       watchedTasks: 0,
+      watchedOwners: 0,
     });
     expect(late.servers, "servers that are still held").toBeLessThan(20);
     // 8,000 requests later: what grows by as little as 250 bytes a request is over this bound.
