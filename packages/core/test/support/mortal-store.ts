@@ -15,14 +15,14 @@ export interface MortalStore {
   readonly isDead: () => boolean;
   /** From now on no call reaches the store, and none is answered: what a killed process does and hears. */
   readonly die: () => void;
+  /** Refuses the calls of the dead, so that nothing of them is left. Happens by itself after the test. */
+  readonly bury: () => void;
 }
 
-let buried: (() => void)[] = [];
+const unburied = new Set<() => void>();
 
-/** Calls of the dead are refused in the end, so that nothing of them is left when the test is over. */
 afterEach(() => {
-  for (const bury of buried) bury();
-  buried = [];
+  for (const bury of unburied) bury();
 });
 
 export function mortalStore(inner: TaskStore): MortalStore {
@@ -56,16 +56,19 @@ export function mortalStore(inner: TaskStore): MortalStore {
         }
       : {}),
   };
-  buried.push(() => {
+  const bury = (): void => {
+    unburied.delete(bury);
     isBuried = dead;
     for (const reject of lost.splice(0)) reject(gone());
-  });
+  };
+  unburied.add(bury);
   return {
     store,
     isDead: () => dead,
     die: () => {
       dead = true;
     },
+    bury,
   };
 }
 
