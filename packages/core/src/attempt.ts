@@ -268,10 +268,15 @@ export class Attempt implements TaskAttempt {
     const released = this.accepted && !this.#ended;
     this.#finish();
     if (!released) return;
-    await this.#promoting;
-    await this.#context.writer.write(this.taskId, (record) =>
-      record.lease?.token === this.token ? { lease: undefined, released: true } : undefined,
-    );
+    try {
+      await this.#promoting;
+      await this.#context.writer.write(this.taskId, (record) =>
+        record.lease?.token === this.token ? { lease: undefined, released: true } : undefined,
+      );
+    } catch (error) {
+      // A task that is gone is held by nobody.
+      if (!isRefusal(error)) throw error;
+    }
   }
 
   /** Writes how long the lease lasts from now on, for stores where the record says it to whoever waits for it. */

@@ -2,6 +2,7 @@ import { isRefusal, type Attempt } from "./attempt.ts";
 import { lifecycleErrors } from "./lifecycle-errors.ts";
 import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import type { Outcome } from "./outcome.ts";
+import { isLongJobsError } from "./longjobs-error.ts";
 import { interruptedError, maxAttemptsError, orphanPatch } from "./orphan.ts";
 import { crashesOf, type TakenTask, type TakeOver } from "./take-over.ts";
 import { dispatchOwner, type RecoveryRules, type TaskRunner } from "./task-runner.ts";
@@ -87,13 +88,16 @@ export class Recovery {
 
   /** A runner that cannot run a task after all gives it back: a lease that is kept alive for nobody would never end. */
   async #run(attempt: Attempt, record: TaskRecord, runner: TaskRunner): Promise<Outcome> {
+    const { reportError } = this.#context.options;
+    let outcome: Outcome;
     try {
-      return await runner.start(attempt, record);
+      outcome = await runner.start(attempt, record);
     } catch (error) {
-      if (!isRefusal(error)) this.#context.options.reportError(error);
-      await attempt.release().catch(this.#context.options.reportError);
-      return { status: "abandoned", reason: error };
+      if (!isRefusal(error) && !isLongJobsError(error, "shutdown")) reportError(error);
+      outcome = { status: "abandoned", reason: error };
     }
+    if (outcome.status === "abandoned") await attempt.release().catch(reportError);
+    return outcome;
   }
 
   async #endIfItMust(taken: TakenTask): Promise<boolean> {

@@ -70,6 +70,7 @@ describe("waitForChange (P69, engine part)", () => {
       lateOutcomes: 0,
       queuedWrites: 0,
       watchedTasks: 0,
+      watchedOwners: 0,
     });
   });
 

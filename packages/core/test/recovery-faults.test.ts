@@ -131,6 +131,49 @@ describe("a runner that fails", () => {
     expect(engine.lifecycle.stats.attempts).toBe(0);
   });
 
+  test("because it has no such tool any more has its task given back", async () => {
+    const store = new MemoryTaskStore();
+    const taskId = await killedTask(store);
+    await vi.advanceTimersByTimeAsync(leaseMs);
+    const rules = new Map([["crawl", { onInterrupted: "resume" as const, maxAttempts: 3 }]]);
+    const engine = startEngine({
+      store,
+      runner: {
+        tools: () => rules,
+        start: async () => ({ status: "abandoned", reason: new Error("No such tool.") }),
+      },
+    });
+    await engine.lifecycle.recover();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(await recordOf(store, taskId)).not.toHaveProperty("lease");
+    expect(engine.lifecycle.stats.attempts).toBe(0);
+  });
+
+  test("because its engine closed before the handler could begin is nothing to tell, and the task is free", async () => {
+    const store = new MemoryTaskStore();
+    const taskId = await killedTask(store);
+    await vi.advanceTimersByTimeAsync(leaseMs);
+    const rules = new Map([["crawl", { onInterrupted: "resume" as const, maxAttempts: 3 }]]);
+    const read = gate();
+    const engine = startEngine({
+      store,
+      runner: {
+        tools: () => rules,
+        start: async (task) => {
+          await read.opened;
+          return engine.lifecycle.run(task, untilAborted);
+        },
+      },
+    });
+    await engine.lifecycle.recover();
+    const closing = engine.lifecycle.close();
+    await vi.advanceTimersByTimeAsync(1_000);
+    await closing;
+    read.open();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(await recordOf(store, taskId)).toMatchObject({ released: true });
+  });
+
   test("because the attempt has ended before its handler could begin is nothing to tell", async () => {
     const store = new MemoryTaskStore();
     const taskId = await killedTask(store);
