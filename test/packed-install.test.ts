@@ -8,7 +8,7 @@ import { createPackedFolder, removePackedFolder } from "./support/packed-folder.
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
-const packages = ["core", "tasks", "store-wal", "conformance"];
+const packages = ["core", "tasks", "files", "store-wal", "conformance"];
 let folder = "";
 
 beforeAll(async () => {

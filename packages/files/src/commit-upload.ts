@@ -1,4 +1,4 @@
-import type { TaskPatch } from "@longjobs/core";
+import { reportBackgroundError, type TaskPatch } from "@longjobs/core";
 import type { StagedBytes } from "./disk/publish-options.ts";
 import { publish, type Published, type PublishNote } from "./disk/publish.ts";
 import { parseDigest } from "./parse-digest.ts";
@@ -57,15 +57,26 @@ export async function commitUnderWriter(
   const record = asTransfer(
     await asTransferError(() => writer.end((found) => committed(found, file, context))),
   );
-  await context.staging.discard(record.taskId);
-  await context.ledger.count(record.scope, record.taskId, {
-    bytes: file.size,
-    isFile: true,
-    isOpen: false,
-    sinceMs: Date.parse(record.createdAt),
-    untilMs: context.now() + context.retentionMs,
+  await tidyUp(context, async () => {
+    await context.staging.discard(record.taskId);
+    await context.ledger.count(record.scope, record.taskId, {
+      bytes: file.size,
+      isFile: true,
+      isOpen: false,
+      sinceMs: Date.parse(record.createdAt),
+      untilMs: context.now() + context.retentionMs,
+    });
   });
   return record;
+}
+
+/** What is left to do when the record says how a transfer ended: a sweep does what fails here. */
+async function tidyUp({ onError }: TransferContext, act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    reportBackgroundError(error, onError);
+  }
 }
 
 async function publishStaged(
@@ -173,11 +184,9 @@ export async function abortTransfer(
   if (record.status === "cancelled") return record;
   if (record.status === "completed") throw transferErrors.ended("committed");
   if (taskIdOf(record.data) !== undefined) throw transferErrors.ofTask();
-  const ended = isUpload(record)
-    ? await abortUpload(record.taskId, caller, scope, context)
-    : await endDownload(record, scope, context);
-  await context.ledger.release(scope, record.taskId);
-  return ended;
+  return isUpload(record)
+    ? abortUpload(record.taskId, caller, scope, context)
+    : endDownload(record, scope, context);
 }
 
 async function abortUpload(
@@ -197,8 +206,10 @@ export async function abortUnderWriter(
 ): Promise<TransferRecord> {
   const { taskId, scope } = writer.record;
   const record = await asTransferError(() => writer.end((found) => aborted(found, context)));
-  await context.staging.discard(taskId);
-  await context.ledger.release(scope, taskId);
+  await tidyUp(context, async () => {
+    await context.staging.discard(taskId);
+    await context.ledger.release(scope, taskId);
+  });
   return record;
 }
 
@@ -213,6 +224,7 @@ async function endDownload(
       return found.status === "working" ? aborted(found as TransferRecord, context) : undefined;
     }),
   );
+  await tidyUp(context, () => context.ledger.release(scope, taskId));
   return asTransfer(record);
 }
 

@@ -1,4 +1,3 @@
-import type { Readable } from "node:stream";
 import type { StagingAbilities } from "./disk/staging-abilities.ts";
 
 /** An upload, as the stores of tus know it. */
@@ -15,7 +14,7 @@ export interface ForeignUpload {
 export interface ForeignStagingStore {
   hasExtension(extension: string): boolean;
   create(upload: ForeignUpload): Promise<unknown>;
-  write(stream: Readable, id: string, offset: number): Promise<number>;
+  write(stream: AsyncIterable<Uint8Array>, id: string, offset: number): Promise<number>;
   getUpload(id: string): Promise<ForeignUpload>;
   declareUploadLength(id: string, sizeBytes: number): Promise<unknown>;
   remove(id: string): Promise<unknown>;

@@ -94,6 +94,8 @@ interface Begun {
 
 /** The right to write to one transfer, until {@link TransferWriter.end}. */
 export class TransferWriter {
+  /** Aborted when this writer has to stop: another one wants the transfer, or has it already. */
+  readonly signal: AbortSignal;
   readonly #options: TransferWritersOptions;
   readonly #leases: WriterLeases;
   readonly #lock: TransferLock;
@@ -115,6 +117,7 @@ export class TransferWriter {
     this.#options = options;
     this.#leases = leases;
     this.#lock = lock;
+    this.signal = AbortSignal.any([lock.stopped, this.#lost.signal]);
     this.#record = record;
     this.#begun = begun;
     this.#renewedAtMs = begun.sentAtMs;
@@ -123,11 +126,6 @@ export class TransferWriter {
   /** As it was at the last write of this writer. */
   get record(): TransferRecord {
     return this.#record;
-  }
-
-  /** Aborted when this writer has to stop: another one wants the transfer, or has it already. */
-  get signal(): AbortSignal {
-    return AbortSignal.any([this.#lock.stopped, this.#lost.signal]);
   }
 
   /** Remembers a write to the staging: the lock is not released before it has settled. */
@@ -155,7 +153,8 @@ export class TransferWriter {
     const timer = setInterval(() => {
       this.#lock.touch();
       this.#renewing ??= this.#renew();
-    }, this.#options.leaseMs / 3);
+      // More often than a holder goes stale: hashing and flushing are work too.
+    }, this.#options.leaseMs / 6);
     timer.unref();
     return () => clearInterval(timer);
   }

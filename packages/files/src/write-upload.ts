@@ -153,7 +153,7 @@ async function assertOffset(
   taskId: string,
   staged: number,
   { offset, bytes }: ChunkToWrite,
-  { sizeBytes, lastChunkAt = offset }: UploadState,
+  { lastChunkAt = offset }: UploadState,
   context: TransferContext,
 ): Promise<boolean> {
   if (offset !== staged) {
@@ -162,8 +162,6 @@ async function assertOffset(
     if (isTail && lastChunkAt === offset && (await endsWith(taskId, offset, bytes, context))) return true;
     throw transferErrors.offset(staged);
   }
-  if (sizeBytes !== null && offset + bytes.length > sizeBytes)
-    throw transferErrors.pastSize(staged, sizeBytes);
   return false;
 }
 

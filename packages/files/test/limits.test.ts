@@ -1,4 +1,4 @@
-import { MemoryTaskStore } from "@longjobs/core";
+import { MemoryTaskStore, type TaskRecord } from "@longjobs/core";
 import { describe, expect, test } from "vitest";
 
 import { sha256, someBytes } from "./disk/support/bytes.ts";
@@ -7,6 +7,20 @@ import { namesIn, startClock, startFiles } from "./support/started-files.ts";
 import { openUpload, publishBytes, statusOf, write } from "./support/uploads.ts";
 
 const hour = 3_600_000;
+
+/** Holds the creation of transfers back. */
+class GatedStore extends MemoryTaskStore {
+  gate: Promise<void> | undefined;
+  waiting = 0;
+
+  override async create(record: TaskRecord): Promise<void> {
+    if (record.kind === "transfer" && this.gate !== undefined) {
+      this.waiting += 1;
+      await this.gate;
+    }
+    await super.create(record);
+  }
+}
 
 // CASES part 2, files: "no cap on uploads".
 describe("P67: quotas, before anything is written", () => {
@@ -96,6 +110,21 @@ describe("P67: quotas, before anything is written", () => {
     await openUpload(door, { path: "b" });
   });
 
+  test("a transfer that is just being opened counts, before its record is there", async () => {
+    const store = new GatedStore();
+    const { files } = await startFiles({ store, limits: { maxOpenTransfers: 1 } });
+    const door = await openDoor(files);
+    await files.open();
+    const gate = Promise.withResolvers<void>();
+    store.gate = gate.promise;
+    const first = door.call("file_transfer_open", { direction: "upload", path: "a" });
+    await expect.poll(() => store.waiting).toBe(1);
+    const second = door.call("file_transfer_open", { direction: "upload", path: "b" });
+    expect((await refusalOf(second)).code).toBe("quota_exceeded");
+    gate.resolve();
+    await answerOf(first);
+  });
+
   test("50 openings at once, of which 10 fit: 10", async () => {
     const { files, second } = await startFiles({ limits: { maxOpenTransfers: 10 } });
     const [near, far] = [await openDoor(files), await openDoor(second().files)];
@@ -168,6 +197,18 @@ describe("expiry", () => {
     await files.sweep();
     expect(await statusOf(door, id)).toMatchObject({ offset: 5 });
     clock.advance(2);
+    await files.sweep();
+    expect(await namesIn(staging)).toEqual([]);
+  });
+
+  test("bytes that stayed behind when their transfer ended go with the next sweep", async () => {
+    const { files, store, staging } = await startFiles();
+    const door = await openDoor(files);
+    const id = await openUpload(door, { size: 5 });
+    await answerOf(write(door, id, 0, someBytes(5)));
+    // As after a crash between the record and the bytes.
+    const record = await store.get(id);
+    await store.update(id, { status: "cancelled" }, record?.version ?? 0);
     await files.sweep();
     expect(await namesIn(staging)).toEqual([]);
   });

@@ -1,10 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-import { MemoryTaskStore } from "@longjobs/core";
+import { MemoryTaskStore, TaskWriter } from "@longjobs/core";
 import { describe, expect, test } from "vitest";
 
 import { TransferLocks } from "../src/transfer-locks.ts";
+import { TransferWriters } from "../src/transfer-writers.ts";
 import { sha256, someBytes } from "./disk/support/bytes.ts";
 import { expectSame } from "./support/same-bytes.ts";
 import { answerOf, openDoor, refusalOf, type Door } from "./support/doors.ts";
@@ -153,6 +154,27 @@ describe("P56: two writers", () => {
   });
 });
 
+test("a writer that ended beyond the cap leaves time for a commit; chunk upon chunk adds none", async () => {
+  let nowMs = Date.UTC(2026, 6, 28);
+  const store = new MemoryTaskStore({ now: () => nowMs });
+  const options = { idleMs: 60_000, maxLifetimeMs: 60_000, leaseMs: 15_000 };
+  const { door } = await serveFiles({ store, now: () => nowMs, monotonicMs: () => nowMs, ...options });
+  const { id, url, offset } = await openUrl(door);
+  const held = await heldPatch(url, bytes.subarray(0, 1_000), offset);
+  for (let sent = 1_000; sent < 8_000; sent += 1_000) {
+    nowMs += 10_000;
+    held.send(bytes.subarray(sent, sent + 1_000));
+    await expect.poll(offset, { timeout: 10_000 }).toBe(sent + 1_000);
+  }
+  held.end();
+  expect((await held.response).status).toBe(204);
+  const expiry = (await statusOf(door, id))["expiresAt"];
+  expect(Date.parse(String(expiry))).toBeGreaterThan(nowMs);
+  nowMs += 5_000;
+  await answerOf(write(door, id, 8_000, bytes.subarray(8_000, 9_000)));
+  expect((await statusOf(door, id))["expiresAt"]).toBe(expiry);
+});
+
 describe("the lease on the record, among instances", () => {
   /** Two stores-alike of two processes: nothing but the data is shared. */
   class SharedStore extends MemoryTaskStore {
@@ -212,6 +234,39 @@ describe("the lease on the record, among instances", () => {
     );
     expect(await answerOf(write(door, id, 0, bytes.subarray(0, 10)))).toMatchObject({ nextOffset: 10 });
   });
+});
+
+test("a writer ends only when what it stages has settled, however it ends", async () => {
+  const store = new MemoryTaskStore();
+  const locks = new TransferLocks({ staleWriterMs: 0, stopGraceMs: 10, monotonicMs: () => 0 });
+  const clock = { now: Date.now, random: Math.random };
+  const writers = new TransferWriters({
+    store,
+    locks,
+    writer: new TaskWriter({ store, kind: "transfer", ...clock }, () => undefined),
+    owner: "me",
+    monotonicMs: () => 0,
+    randomId: () => crypto.randomUUID(),
+    now: Date.now,
+    idleMs: 60_000,
+    maxLifetimeMs: 60_000,
+    leaseMs: 15_000,
+  });
+  const started = await startFiles({ store });
+  const id = await openUpload(await openDoor(started.files));
+  const writer = await writers.take(id, "tool", () => undefined);
+  const staged = Promise.withResolvers<number>();
+  writer.stage(staged.promise).catch(() => undefined);
+  let ended = false;
+  const ending = writer.end().then(() => {
+    ended = true;
+  });
+  // Every turn that an end without waiting could take.
+  for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+  expect([ended, locks.isHeld(id)]).toEqual([false, true]);
+  staged.reject(new Error("the disk is gone"));
+  await ending;
+  expect(locks.isHeld(id)).toBe(false);
 });
 
 describe("the lock within a process", () => {

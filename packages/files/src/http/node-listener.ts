@@ -9,6 +9,24 @@ export interface WebEndpoint {
   fetch(request: Request, options?: FetchOptions): Promise<Response>;
 }
 
+/** A request of `node:http`, as far as callers need to know it. */
+export interface NodeRequestLike {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers: { readonly [name: string]: string | readonly string[] | undefined };
+  /** The caller's auth info, as the middleware of the SDKs sets it. */
+  readonly auth?: AuthInfo | undefined;
+}
+
+/** A response of `node:http`. */
+export interface NodeResponseLike {
+  writeHead(statusCode: number, headers: Record<string, string>): unknown;
+  end(): unknown;
+}
+
+/** What is behind them: no type of Node is in the declarations of this package. */
+type NodeRequest = IncomingMessage & Pick<NodeRequestLike, "auth"> & { readonly originalUrl?: string };
+
 const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "PUT"]);
 
 /** How long the rest of a refused body is read before the connection is closed, in milliseconds. */
@@ -16,24 +34,21 @@ const drainMs = 2_000;
 
 /**
  * Serves an endpoint through `node:http`, or through anything that calls a handler with its requests and responses, such as
- * Express. `request.auth` is taken for the caller's auth info, as the middleware of the SDKs sets it.
+ * Express.
  */
 export function toNodeListener(
   endpoint: WebEndpoint,
-): (request: IncomingMessage & { readonly auth?: AuthInfo | undefined }, response: ServerResponse) => void {
+): (request: NodeRequestLike, response: NodeResponseLike) => void {
   return (request, response) => {
-    serve(endpoint, request, response).catch((error: unknown) => {
+    const nodeResponse = response as ServerResponse;
+    serve(endpoint, request as NodeRequest, nodeResponse).catch((error: unknown) => {
       reportBackgroundError(error);
-      response.destroy();
+      nodeResponse.destroy();
     });
   };
 }
 
-async function serve(
-  endpoint: WebEndpoint,
-  request: IncomingMessage & { readonly auth?: AuthInfo | undefined; readonly originalUrl?: string },
-  response: ServerResponse,
-): Promise<void> {
+async function serve(endpoint: WebEndpoint, request: NodeRequest, response: ServerResponse): Promise<void> {
   const webRequest = toWebRequest(request);
   const answer =
     webRequest === undefined
@@ -51,7 +66,7 @@ async function serve(
 }
 
 /** `undefined` for what no web request can be: a method such as TRACE, a path that is none. */
-function toWebRequest(request: IncomingMessage & { readonly originalUrl?: string }): Request | undefined {
+function toWebRequest(request: NodeRequest): Request | undefined {
   const { method = "GET", headers } = request;
   // Express shortens `url` where a handler is mounted. The host says nothing that is used.
   const url = `http://transfer.invalid${request.originalUrl ?? request.url ?? "/"}`;
