@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { open, rename, rm, utimes, writeFile } from "node:fs/promises";
+import { open, rename, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import { describe, expect, test } from "vitest";
@@ -252,6 +252,24 @@ test("the digest of a large file is computed in the background, once, and kept",
     .toBe(digest);
   expect(readBytes() - before).toBeLessThan(large.length / 4);
 });
+
+test.each(["file_transfer_status", "file_transfer_read"])(
+  "a digest whose process has gone is computed by the next one, when %s asks",
+  async (name) => {
+    const { files, box, second, store } = await startFiles();
+    // Large enough that no machine hashes it before the next line.
+    await writeFile(join(box, "large.bin"), "");
+    await truncate(join(box, "large.bin"), 512 * 1024 * 1024);
+    const transferId = await openDownload(await openDoor(files), "large.bin");
+    await files.close();
+    expect((await store.get(transferId))?.data).not.toHaveProperty("sha256");
+    const door = await openDoor(second().files);
+    await answerOf(door.call(name, { transferId, offset: 0 }));
+    await expect
+      .poll(async () => (await store.get(transferId))?.data, { timeout: 20_000 })
+      .toHaveProperty("sha256");
+  },
+);
 
 /** What this process has read so far. */
 function readBytes(): number {

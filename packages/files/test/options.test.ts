@@ -68,7 +68,7 @@ describe("every option is checked when the object is made", () => {
     ["a sweep of NaN", { sweepIntervalMs: Number.NaN }],
     ["a negative limit", { limits: { maxFileBytes: -1 } }],
   ])("%s is refused", (_name, wrong) => {
-    expect(() => createFiles({ ...good, ...wrong } as FilesOptions)).toThrow(
+    expect(() => createFiles({ ...good, ...wrong })).toThrow(
       expect.objectContaining({ name: expect.stringMatching(/^(?:Type|Range)Error$/) as string }),
     );
   });

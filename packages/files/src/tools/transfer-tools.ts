@@ -5,11 +5,11 @@ import { decodeBase64, decodedBytes } from "../decode-base64.ts";
 import { describeTransfer, toJson } from "../describe-transfer.ts";
 import type { TransferUrls } from "../http/transfer-urls.ts";
 import { openDownload, openUpload } from "../open-transfer.ts";
-import { readChunk } from "../read-download.ts";
+import { readChunk, startDigest } from "../read-download.ts";
 import { tellError } from "../tell-error.ts";
 import { readTransfer, type Scope, type TransferContext } from "../transfer-context.ts";
 import { transferErrors } from "../transfer-errors.ts";
-import type { TransferRecord } from "../transfer-record.ts";
+import { isDownload, type TransferRecord } from "../transfer-record.ts";
 import { writableUpload, writeChunk } from "../write-upload.ts";
 import { errorReply, reply, type ToolParts, type TransferTool } from "./transfer-tool.ts";
 
@@ -260,8 +260,13 @@ function statusTool(context: ToolsContext): ToolParts<{ readonly transferId: str
       outputSchema: replySchema,
       annotations: { readOnlyHint: true, idempotentHint: true, destructiveHint: false, openWorldHint: false },
     },
-    run: async (args, scope) =>
-      reply(await viewOf(await readTransfer(args.transferId, scope, transfers), context)),
+    run: async (args, scope) => {
+      const record = await readTransfer(args.transferId, scope, transfers);
+      // Its computation may have ended with the process that began it.
+      if (isDownload(record) && record.status === "working" && record.data.sha256 === undefined)
+        startDigest(record, transfers);
+      return reply(await viewOf(record, context));
+    },
   };
 }
 
