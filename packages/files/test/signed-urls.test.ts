@@ -92,6 +92,20 @@ describe("P31: wrong signatures, foreign and unknown transfers are one 404, to t
   });
 });
 
+test("a URL is for its transfer alone, however alike two of them are", async () => {
+  const served = await serveFiles();
+  const ids = [
+    await openUpload(served.door, { path: "a", size: 5 }),
+    await openUpload(served.door, { path: "b", size: 5 }),
+  ];
+  const [one, other] = await Promise.all(
+    ids.map(async (id) => new URL(String((await statusOf(served.door, id))["uploadUrl"]))),
+  );
+  const swapped = `${served.baseUrl}/${ids[1]}${one?.search}`;
+  expect((await fetch(swapped, { method: "HEAD", headers: tus })).status).toBe(404);
+  expect((await fetch(other?.href ?? "", { method: "HEAD", headers: tus })).status).toBe(200);
+});
+
 test("a download URL is short-lived; the status gives a fresh one", async () => {
   let nowMs = Date.UTC(2026, 6, 28);
   const served = await serveFiles({ now: () => nowMs });

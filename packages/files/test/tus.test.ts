@@ -343,6 +343,18 @@ describe("creation", () => {
   });
 });
 
+test("P67: a stream of unknown size counts for what it has stored, not for the room that was held ready", async () => {
+  const { door } = await serveFiles({ limits: { maxScopeBytes: 9_000_000 } });
+  const id = await openUpload(door, { path: "unknown" });
+  await patch(String((await statusOf(door, id))["uploadUrl"]), 0, bytes.subarray(0, 10));
+  await openUpload(door, { path: "large", size: 8_999_990 });
+  const more = { direction: "upload", path: "more", size: 1 };
+  expect((await refusalOf(door.call("file_transfer_open", more))).partial).toEqual({
+    used: 9_000_000,
+    limit: 9_000_000,
+  });
+});
+
 test("an upload that ended by the tool answers its URL no more", async () => {
   const { door } = await serveFiles();
   const { id, url } = await openUrl(door);
