@@ -376,7 +376,13 @@ test("nothing is read before somebody asks; a stream that is left then closes th
 
 test("a stream reads into the memory that its reader lends, however little, and hands out no byte of a changed file", async () => {
   const bytes = someBytes(300_000);
-  const { file, path } = await pin(bytes);
+  const path = join(tempDir(), "source.bin");
+  writeFileSync(path, bytes);
+  const targets: number[] = [];
+  const files = watchedFiles(({ name, given }) => {
+    if (name === "handle.read") targets.push((given[0] as Uint8Array).buffer.byteLength);
+  });
+  const file = await PinnedFile.open(await files.open(path, "r"));
   for (const size of [1_000, 131_072, 1_000_000]) {
     const reader = file.stream(10).getReader({ mode: "byob" });
     const pieces: Uint8Array[] = [];
@@ -389,6 +395,8 @@ test("a stream reads into the memory that its reader lends, however little, and 
       lent = new Uint8Array(value.buffer);
     }
     expect(Buffer.concat(pieces).equals(bytes.subarray(10)), String(size)).toBe(true);
+    // No other memory was used.
+    expect(new Set(targets.splice(0))).toEqual(new Set([size]));
   }
   const empty = file.stream(5, 5).getReader({ mode: "byob" });
   expect((await empty.read(new Uint8Array(10))).done).toBe(true);
@@ -396,6 +404,7 @@ test("a stream reads into the memory that its reader lends, however little, and 
   await broken.read(new Uint8Array(100));
   writeFileSync(path, someBytes(300_000));
   await expect(broken.read(new Uint8Array(100))).rejects.toMatchObject(changed);
+  await expect(collect(file.stream(5, 5))).rejects.toMatchObject(changed);
   await file.close();
 });
 

@@ -128,6 +128,10 @@ test("a note of bytes that were published before proves nothing for others that 
   for (const bytes of [someBytes(1000), someBytes(10)]) {
     await stage(press.store, "one", bytes);
     await expect(press.reprint("one", bytes, { prepared })).rejects.toMatchObject({ code: "target_exists" });
+    if (bytes.length !== first.length) {
+      const undeclared = press.reprint("one", bytes, { prepared, sha256: undefined });
+      await expect(undeclared).rejects.toMatchObject({ code: "target_exists" });
+    }
     await press.reprint("one", bytes, { prepared, policy: "replace" });
     expect(press.read("out.bin").equals(bytes)).toBe(true);
     await press.store.discard("one");
