@@ -40,18 +40,24 @@ async function answer(ask: Ask): Promise<void> {
   }
 }
 
-/** Writes without end, and tells of each acknowledged version. */
+/** Tells, and waits until the message has left this process: a kill takes what still waits to be sent. */
+const tellForSure = (message: Tell): Promise<void> =>
+  new Promise((resolve, reject) => {
+    process.send?.(message, undefined, undefined, (error) => (error === null ? resolve() : reject(error)));
+  });
+
+/** Writes without end, and tells of each acknowledged version before the next write of its task. */
 async function load(prefix: string, writers: number): Promise<void> {
   await Promise.all(
     Array.from({ length: writers }, async (_, writer) => {
       const taskId = `${prefix}-${writer}`;
       await store?.create(record(taskId));
-      tell({ told: "wrote", taskId, version: 1 });
+      await tellForSure({ told: "wrote", taskId, version: 1 });
       for (let version = 1; ; version += 1) {
         // Every few versions a large field changes, so that segments fill and compaction has work.
         const result = version % 5 === 0 ? { result: { text: `${version}`.padEnd(3_000, "x") } } : {};
         await store?.update(taskId, { progress: { done: version + 1 }, ...result }, version);
-        tell({ told: "wrote", taskId, version: version + 1 });
+        await tellForSure({ told: "wrote", taskId, version: version + 1 });
       }
     }),
   );
