@@ -51,6 +51,8 @@ export function normalizeJson(
   subject: string,
   limits: JsonLimits = defaultJsonLimits,
 ): JsonValue {
+  // Many fields of a record are numbers, which no limit concerns.
+  if (typeof value === "number" && Number.isFinite(value)) return value === 0 ? 0 : value;
   const budget: Budget = { limits, depth: 0, keys: 0, bytes: 0 };
   let copy: JsonValue;
   try {

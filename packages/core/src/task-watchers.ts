@@ -32,7 +32,9 @@ export class TaskWatchers {
 
   /** Tells the listeners of a task that it changed. Call it after the change can be read. */
   notify(taskId: string): void {
-    for (const listener of Array.from(this.#listeners.get(taskId) ?? [])) {
+    const listeners = this.#listeners.get(taskId);
+    if (listeners === undefined) return;
+    for (const listener of Array.from(listeners)) {
       try {
         listener();
       } catch (error) {

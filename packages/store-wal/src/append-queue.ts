@@ -1,4 +1,4 @@
-import { draftBytes, type FrameDraft } from "./encode-frame.ts";
+import type { FrameDraft } from "./draft-frame.ts";
 import { isNoSpace, ShortWriteError, type FileLayer } from "./file-layer.ts";
 import type { LogSegment } from "./log-segment.ts";
 import { AppendFailure, TakenOverError, type LogWriter, type PlacedFrame } from "./log-writer.ts";
@@ -33,12 +33,16 @@ export interface AppendQueueParts {
   /** After each batch, good or bad. */
   readonly onSettled: () => void;
   readonly onTakenOver: () => void;
+  readonly monotonicMs: () => number;
   readonly onError: (error: unknown) => void;
 }
 
 /** One write call and one encoding pass stay short enough not to hold up the event loop. */
 const MAX_BATCH_BYTES = 1024 * 1024;
 const MAX_BATCH_FRAMES = 1_000;
+
+/** About what one writer keeps the event loop busy between two of its writes. */
+const WRITER_MS = 0.01;
 
 /** With less than this left, a write that came out short met a full disk. */
 const NEARLY_FULL_BYTES = 1024 * 1024;
@@ -54,6 +58,10 @@ export class AppendQueue {
   #stopped: Error | undefined;
   #flushes = 0;
   #records = 0;
+  /** Frames of the batch before; 0 when nothing was under way. */
+  #lastFrames = 0;
+  /** The shortest of the latest batches: what a batch takes when nobody keeps the event loop from noticing its end. */
+  #batchMs = Infinity;
   #running: Promise<void> | undefined;
 
   constructor(parts: AppendQueueParts) {
@@ -68,7 +76,8 @@ export class AppendQueue {
   /** Resolves when the frame is durable; rejects with `no_space` or `store_unavailable`. */
   append(request: AppendRequest): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...request, resolve, reject });
+      const { draft, rank, onDurable } = request;
+      this.#waiting.push({ draft, rank, onDurable, resolve, reject });
       this.#running ??= this.#run();
     });
   }
@@ -97,14 +106,18 @@ export class AppendQueue {
     while (this.#waiting.length > 0 || this.#rotations.length > 0) {
       if (this.#rotations.length > 0) await this.#rotateNow();
       const batch = this.#takeBatch();
+      const startedMs = this.#parts.monotonicMs();
       try {
         if (this.#stopped !== undefined) rejectAll(batch, this.#stopped);
         else if (batch.length > 0) await this.#commit(batch);
       } catch (error) {
         rejectAll(batch, walErrors.unavailable("write", error));
       }
+      this.#lastFrames = batch.length;
+      this.#batchMs = Math.min(this.#parts.monotonicMs() - startedMs, this.#batchMs * 1.1);
       this.#parts.onSettled();
     }
+    this.#lastFrames = 0;
     this.#running = undefined;
   }
 
@@ -121,11 +134,12 @@ export class AppendQueue {
   }
 
   #takeBatch(): Waiting[] {
+    const mostFrames = this.#mostFrames();
     let bytes = 0;
     let count = 0;
     for (const { draft } of this.#waiting) {
-      bytes += draftBytes(draft);
-      if (count === MAX_BATCH_FRAMES || (count > 0 && bytes > MAX_BATCH_BYTES)) break;
+      bytes += draft.bytes;
+      if (count === mostFrames || (count > 0 && bytes > MAX_BATCH_BYTES)) break;
       count += 1;
     }
     if (count === this.#waiting.length) {
@@ -134,6 +148,18 @@ export class AppendQueue {
       return all;
     }
     return this.#waiting.splice(0, count);
+  }
+
+  /**
+   * Writers come back in the groups in which they are acknowledged. With all of them in one group the disk waits for
+   * the event loop, then the event loop for the disk. In two groups of one size each works while the other
+   * waits, so uneven ones are evened out; on a disk slower than the writers all in one flush is best.
+   */
+  #mostFrames(): number {
+    const { length } = this.#waiting;
+    if (this.#lastFrames === 0 || length <= this.#lastFrames || this.#batchMs > length * WRITER_MS)
+      return MAX_BATCH_FRAMES;
+    return Math.min(MAX_BATCH_FRAMES, Math.ceil((length + this.#lastFrames) / 2));
   }
 
   async #commit(batch: readonly Waiting[]): Promise<void> {
@@ -186,7 +212,7 @@ export class AppendQueue {
     const { writer, dir } = this.#parts;
     let bytes = 0;
     const admitted = batch.filter(({ rank, draft }) => {
-      const after = bytes + draftBytes(draft);
+      const after = bytes + draft.bytes;
       const fits = rank === "housekeeping" ? writer.hasRoomForHousekeeping(after) : writer.hasRoom(after);
       if (rank === "ordinary" || !fits) return false;
       bytes = after;
@@ -290,7 +316,7 @@ export class AppendQueue {
 
 function bytesOf(batch: readonly Waiting[]): number {
   let bytes = 0;
-  for (const { draft } of batch) bytes += draftBytes(draft);
+  for (const { draft } of batch) bytes += draft.bytes;
   return bytes;
 }
 

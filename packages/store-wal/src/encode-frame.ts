@@ -1,122 +1,21 @@
 import { crc32 } from "node:zlib";
 import { writeUint64 } from "./bytes.ts";
+import type { FrameDraft, SmallFields } from "./draft-frame.ts";
 import {
-  BLOB_ENTRY_BYTES,
   bodyBytes,
   FLAG_COPY,
   FLAG_OPEN,
   FLAG_SETTLING,
   FLAG_UTF16_ID,
-  frameBytes,
-  frameKinds,
   HEADER_BYTES,
   HEADER_MAGIC_WORD,
-  META_FIXED_BYTES,
   NAME_BYTES,
   TRAILER_MAGIC_AT,
   TRAILER_MAGIC_WORD,
-  type FrameKind,
 } from "./frame-format.ts";
-import { hashId, type IdHash } from "./hash-id.ts";
+import type { IdHash } from "./hash-id.ts";
 import type { BlobRef, LogSegment } from "./log-segment.ts";
 import { smallChecksum } from "./small-checksum.ts";
-import { isLarge, isOpen, type TaskField } from "./task-fields.ts";
-
-/** A large field of a frame to be written: a reference to where it is, or its text. */
-export interface DraftBlob {
-  readonly key: string;
-  readonly ref: BlobRef | undefined;
-  readonly content: string | Buffer | undefined;
-  readonly bytes: number;
-  /** The field to tell where its value lies, once it is written. */
-  readonly field: TaskField | undefined;
-}
-
-/** A frame before it has a place: its sizes are known, its sequence number and salt are not. */
-export interface FrameDraft {
-  readonly kind: FrameKind;
-  /** Empty for damage whose task is known only by its hash. */
-  readonly taskId: string;
-  readonly idHash: IdHash;
-  readonly version: number;
-  readonly bornAtMs: number;
-  readonly ttlMs: number | null;
-  readonly small: string | Buffer;
-  readonly smallBytes: number;
-  /** UTF-8 has no form for half a pair: such an id is written as UTF-16. */
-  readonly utf16: boolean;
-  readonly idBytes: number;
-  readonly blobs: readonly DraftBlob[];
-  readonly metaBytes: number;
-  readonly blobsBytes: number;
-  /** True for a task that is neither terminal nor of another kind. */
-  readonly isOpen: boolean;
-  /** Set for a copy: the sequence number of the original. */
-  readonly copyOf: number | undefined;
-  /** True for a frame that an opening writes, before anybody else may. */
-  readonly isSettling: boolean;
-}
-
-export type DraftParts = Pick<FrameDraft, "kind" | "taskId" | "version" | "bornAtMs" | "ttlMs" | "small"> &
-  Partial<Pick<FrameDraft, "idHash" | "blobs" | "copyOf" | "smallBytes" | "isOpen" | "isSettling">>;
-
-/** Measures the parts of a frame. */
-export function draftFrame(parts: DraftParts): FrameDraft {
-  const { taskId, small, blobs = [] } = parts;
-  const smallBytes =
-    parts.smallBytes ?? (typeof small === "string" ? Buffer.byteLength(small) : small.length);
-  const utf16 = !taskId.isWellFormed();
-  const idBytes = utf16 ? taskId.length * 2 : Buffer.byteLength(taskId);
-  let metaBytes = META_FIXED_BYTES + idBytes + smallBytes;
-  let blobsBytes = 0;
-  for (const blob of blobs) {
-    metaBytes += BLOB_ENTRY_BYTES + Buffer.byteLength(blob.key);
-    if (blob.ref === undefined) blobsBytes += blob.bytes;
-  }
-  return {
-    ...parts,
-    blobs,
-    smallBytes,
-    utf16,
-    idBytes,
-    metaBytes,
-    blobsBytes,
-    idHash: parts.idHash ?? hashId(taskId),
-    isOpen: parts.isOpen ?? false,
-    copyOf: parts.copyOf,
-    isSettling: parts.isSettling ?? false,
-  };
-}
-
-/** The frame of a task as its fields are now. */
-export function draftImage(
-  task: Pick<FrameDraft, "taskId" | "version" | "bornAtMs" | "ttlMs">,
-  fields: readonly TaskField[],
-): FrameDraft {
-  let small = "";
-  let smallBytes = 2;
-  const blobs: DraftBlob[] = [];
-  for (const field of fields) {
-    if (isLarge(field)) {
-      blobs.push({ key: field.key, ref: field.ref, content: field.text, bytes: field.bytes, field });
-      continue;
-    }
-    if (small !== "") smallBytes += 1;
-    small += small === "" ? `${field.key}:${field.text}` : `,${field.key}:${field.text}`;
-    smallBytes += field.keyBytes + 1 + field.bytes;
-  }
-  return draftFrame({
-    kind: frameKinds.image,
-    taskId: task.taskId,
-    version: task.version,
-    bornAtMs: task.bornAtMs,
-    ttlMs: task.ttlMs,
-    small: `{${small}}`,
-    smallBytes,
-    blobs,
-    isOpen: isOpen(fields),
-  });
-}
 
 /** Where a frame goes, and what the log knows at that moment. */
 export interface FramePlace {
@@ -165,7 +64,7 @@ export function encodeFrame(
   target.writeUInt32LE(draft.metaBytes, at + 8);
   target.writeUInt32LE(draft.blobsBytes, at + 12);
   writeUint64(target, place.sequence, at + 16);
-  writeHash(target, draft.idHash, at + 24);
+  writeHash(target, draft.id.hash, at + 24);
   target.writeDoubleLE(draft.version, at + 32);
   target.writeDoubleLE(draft.bornAtMs, at + 40);
   target.writeDoubleLE(draft.ttlMs ?? Number.NaN, at + 48);
@@ -177,14 +76,14 @@ export function encodeFrame(
   const trailerAt = bodyAt + bytes;
   target.writeUInt32LE(bytes, trailerAt);
   writeUint64(target, place.sequence, trailerAt + 4);
-  writeHash(target, draft.idHash, trailerAt + 12);
+  writeHash(target, draft.id.hash, trailerAt + 12);
   target.writeUInt32LE(bodyChecksum, trailerAt + 20);
   target.writeUInt32LE(smallChecksum(target, trailerAt, trailerAt + 24, segment.salt), trailerAt + 24);
   target.writeUInt32LE(TRAILER_MAGIC_WORD, trailerAt + TRAILER_MAGIC_AT);
   return inline;
 }
 
-function flagsOf({ utf16, copyOf, isOpen: open, isSettling }: FrameDraft): number {
+function flagsOf({ id: { utf16 }, copyOf, isOpen: open, isSettling }: FrameDraft): number {
   return (
     (utf16 ? FLAG_UTF16_ID : 0) |
     (copyOf === undefined ? 0 : FLAG_COPY) |
@@ -194,11 +93,6 @@ function flagsOf({ utf16, copyOf, isOpen: open, isSettling }: FrameDraft): numbe
 }
 
 const noBlobs: readonly (BlobRef | undefined)[] = [];
-
-/** All bytes that {@link encodeFrame} will write, without the names of other frames. */
-export function draftBytes(draft: FrameDraft): number {
-  return frameBytes(draft, 0);
-}
 
 function encodeNames({ names, offset }: FramePlace, target: Buffer, namesAt: number): void {
   let at = namesAt;
@@ -239,9 +133,10 @@ function encodeMeta(
   metaAt: number,
   inline: readonly (BlobRef | undefined)[],
 ): void {
-  target.writeUInt32LE(draft.idBytes, metaAt);
-  target.write(draft.taskId, metaAt + 4, draft.utf16 ? "utf16le" : "utf8");
-  let at = metaAt + 4 + draft.idBytes;
+  const { id } = draft;
+  target.writeUInt32LE(id.bytes, metaAt);
+  target.write(id.taskId, metaAt + 4, id.utf16 ? "utf16le" : "utf8");
+  let at = metaAt + 4 + id.bytes;
   target.writeDoubleLE(draft.bornAtMs, at);
   target.writeDoubleLE(draft.ttlMs ?? Number.NaN, at + 8);
   target.writeUInt32LE(draft.blobs.length, at + 16);
@@ -259,8 +154,23 @@ function encodeMeta(
     target.writeUInt32LE(ref.checksum, at + 28);
     at += 32;
   }
-  writeContent(target, draft.small, at);
+  writeSmall(target, draft.small, at);
 }
+
+/** Field by field, without making one text of them. */
+function writeSmall(target: Buffer, small: SmallFields, at: number): void {
+  if (typeof small === "string" || Buffer.isBuffer(small)) {
+    writeContent(target, small, at);
+    return;
+  }
+  let end = at;
+  for (const { member } of small) if (member !== undefined) end += target.write(member, end);
+  target[at] = OPENING_BRACE;
+  target[end === at ? at + 1 : end] = CLOSING_BRACE;
+}
+
+const OPENING_BRACE = 0x7b;
+const CLOSING_BRACE = 0x7d;
 
 function writeContent(target: Buffer, content: string | Buffer, at: number): void {
   if (typeof content === "string") target.write(content, at);

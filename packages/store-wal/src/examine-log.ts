@@ -4,7 +4,7 @@ import { reportNobodys, reportSuperseded, reportTask, type DamageReport } from "
 import { segmentKey } from "./log-segment.ts";
 import { QuarantineListing } from "./quarantine-listing.ts";
 import { DamagedBytesError } from "./read-record.ts";
-import type { CachedTask } from "./record-cache.ts";
+import type { CachedTask } from "./cached-task.ts";
 import type { TaskEntry } from "./task-index.ts";
 
 /** Read at the same time: enough to keep a disk busy, little enough for the memory. */

@@ -3,6 +3,7 @@ import { reportBackgroundError } from "@longjobs/core";
 import { AppendQueue } from "./append-queue.ts";
 import { Compactor } from "./compact-segments.ts";
 import type { DirectoryLock } from "./directory-lock.ts";
+import { encodeId } from "./encode-id.ts";
 import type { IdHash } from "./hash-id.ts";
 import { LogWriter } from "./log-writer.ts";
 import type { BlobRef, Damage, LogSegment } from "./log-segment.ts";
@@ -89,6 +90,7 @@ export class LogEngine {
       onWritten: fsync ? () => {} : (segment) => this.#unflushed.wrote(segment),
       onSettled: () => this.#considerHousekeeping(),
       onTakenOver: () => this.#lose(),
+      monotonicMs: () => performance.now(),
     });
     const { cache, index, lanes, queue, reader } = this;
     this.#relocate = new RelocateFrames({
@@ -220,7 +222,7 @@ export class LogEngine {
   async appendTombstone(taskId: string, entry: TaskEntry, onGone: () => void): Promise<void> {
     const { bornAtMs, ttlMs, sinceSegment, segment } = entry;
     const draft = draftTombstone(
-      { taskId, bornAtMs, ttlMs },
+      { id: encodeId(taskId), bornAtMs, ttlMs },
       { since: sinceSegment, until: segmentKey(segment) },
     );
     await this.queue.append({ draft, rank: "housekeeping", onDurable: onGone });
@@ -286,7 +288,7 @@ export class LogEngine {
   async #appendVoid(idHash: IdHash, segment: LogSegment, isSettling: boolean): Promise<void> {
     const key = segmentKey(segment);
     const draft = draftTombstone(
-      { taskId: "", idHash, bornAtMs: 0, ttlMs: null },
+      { id: { ...encodeId(""), hash: idHash }, bornAtMs: 0, ttlMs: null },
       { since: key, until: key },
       { isSettling },
     );

@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { draftBytes, encodeFrame, type FrameDraft, type FrameName, type FramePlace } from "./encode-frame.ts";
+import type { FrameDraft } from "./draft-frame.ts";
+import { encodeFrame, type FrameName } from "./encode-frame.ts";
 import { flushDirectory, ShortWriteError, writeFully, type FileLayer, type OpenFile } from "./file-layer.ts";
 import { frameKinds, HEADER_BYTES, NAME_BYTES, NAMING_DISTANCE, TRAILER_BYTES } from "./frame-format.ts";
 import { noHash, type IdHash } from "./hash-id.ts";
@@ -49,6 +50,8 @@ export class AppendFailure extends Error {
 
 /** The count of names is 16 bits long; after one large frame there are some thirty. */
 const MAX_NAMES = 1_000;
+
+const noNames: readonly FrameName[] = [];
 
 /** No frame is smaller than its ends. */
 const LEAST_FRAME_BYTES: number = HEADER_BYTES + TRAILER_BYTES;
@@ -167,9 +170,7 @@ export class LogWriter {
     const segment = this.#active;
     const file = this.#file;
     if (segment === undefined || file === undefined) throw new Error("No segment is open.");
-    const places = this.#place(drafts, segment);
-    const total = places.reduce((sum, { bytes }) => sum + bytes, 0);
-    const placed = this.#encode(drafts, places, total);
+    const { placed, total } = this.#encode(drafts, segment);
     let isAbsent = true;
     try {
       const written = await file.write(this.#buffer, total, segment.validBytes);
@@ -184,60 +185,57 @@ export class LogWriter {
     // After the flush, before anybody is told: a new owner that did not see these frames must not be contradicted.
     if (this.#parts.isTakenOver()) throw new TakenOverError("Another process owns the directory.");
     segment.validBytes += total;
-    for (const [index, { kind }] of drafts.entries()) {
-      const frame = placed[index];
-      if (kind === frameKinds.tombstone && frame !== undefined) {
-        segment.tombstones.push({ offset: frame.offset, bytes: frame.bytes });
-      }
+    for (let index = 0; index < placed.length; index += 1) {
+      if (drafts[index]?.kind !== frameKinds.tombstone) continue;
+      const { offset, bytes } = placed[index] as PlacedFrame;
+      segment.tombstones.push({ offset, bytes });
     }
     this.#durableSequence = this.#nextSequence - 1;
     if (this.#buffer.length > 4 * 1024 * 1024) this.#buffer = Buffer.allocUnsafe(64 * 1024);
     return placed;
   }
 
-  #place(drafts: readonly FrameDraft[], segment: LogSegment): (FramePlace & { readonly bytes: number })[] {
+  /** Gives each frame its place and writes it into the buffer. */
+  #encode(
+    drafts: readonly FrameDraft[],
+    segment: LogSegment,
+  ): { readonly placed: PlacedFrame[]; readonly total: number } {
     const flushedEnd = segment.validBytes;
-    let offset = flushedEnd;
-    return drafts.map((draft) => {
+    const placed: PlacedFrame[] = [];
+    let total = 0;
+    for (const draft of drafts) {
+      const offset = flushedEnd + total;
       const names = this.#takeNames(offset);
-      const bytes = draftBytes(draft) + names.length * NAME_BYTES;
+      const bytes = draft.bytes + names.length * NAME_BYTES;
       const sequence = draft.copyOf ?? this.#nextSequence++;
-      const place = {
-        segment,
-        offset,
-        bytes,
-        sequence,
-        flushedEnd,
-        previousHash: this.#previousHash,
-        names,
-      };
-      this.#previousHash = draft.idHash;
-      offset += bytes;
-      this.#unnamed.push({ idHash: draft.idHash, offset: place.offset, end: offset });
-      return place;
-    });
+      this.#makeRoom(total, bytes);
+      const previousHash = this.#previousHash;
+      const place = { segment, offset, sequence, flushedEnd, previousHash, names };
+      const inline = encodeFrame(draft, this.#buffer, total, place);
+      placed.push({ segment, offset, bytes, sequence, inline });
+      const idHash = draft.id.hash;
+      this.#previousHash = idHash;
+      total += bytes;
+      this.#unnamed.push({ idHash, offset, end: flushedEnd + total });
+    }
+    return { placed, total };
+  }
+
+  #makeRoom(used: number, bytes: number): void {
+    if (this.#buffer.length >= used + bytes) return;
+    const larger = Buffer.allocUnsafe(Math.max(used + bytes, this.#buffer.length * 2));
+    this.#buffer.copy(larger, 0, 0, used);
+    this.#buffer = larger;
   }
 
   /** The frames that lie far enough in front of a place to be named there. */
-  #takeNames(offset: number): FrameName[] {
-    const first = this.#unnamed.findIndex(({ end }) => end + NAMING_DISTANCE > offset);
-    return this.#unnamed.splice(0, Math.min(first < 0 ? this.#unnamed.length : first, MAX_NAMES));
-  }
-
-  #encode(
-    drafts: readonly FrameDraft[],
-    places: readonly (FramePlace & { readonly bytes: number })[],
-    total: number,
-  ): PlacedFrame[] {
-    if (this.#buffer.length < total)
-      this.#buffer = Buffer.allocUnsafe(Math.max(total, this.#buffer.length * 2));
-    let at = 0;
-    return places.map((place, index) => {
-      const inline = encodeFrame(drafts[index] as FrameDraft, this.#buffer, at, place);
-      const { segment, offset, bytes, sequence } = place;
-      at += bytes;
-      return { segment, offset, bytes, sequence, inline };
-    });
+  #takeNames(offset: number): readonly FrameName[] {
+    let count = 0;
+    for (const { end } of this.#unnamed) {
+      if (end + NAMING_DISTANCE > offset || count === MAX_NAMES) break;
+      count += 1;
+    }
+    return count === 0 ? noNames : this.#unnamed.splice(0, count);
   }
 
   #nextHeader(): SegmentHeader {

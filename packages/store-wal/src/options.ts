@@ -22,7 +22,7 @@ export interface WalTaskStoreOptions {
   readonly reserveBytes?: number | null | undefined;
   /** Recent records kept in memory, in bytes of JSON text; 0 for none. @default 16 MiB */
   readonly cacheBytes?: number | undefined;
-  /** Superseded bytes below which compaction never starts. @default 4 MiB */
+  /** Superseded bytes below which compaction never starts. @default 16 MiB */
   readonly compactionFloorBytes?: number | undefined;
   /** Epoch milliseconds, for births and expiry. @default Date.now */
   readonly now?: (() => number) | undefined;
@@ -75,7 +75,7 @@ export function resolveOptions(options: WalTaskStoreOptions): ResolvedOptions {
     cacheBytes: integerIn("cacheBytes", options.cacheBytes ?? 16 * MIB, 0, Number.MAX_SAFE_INTEGER),
     compactionFloorBytes: integerIn(
       "compactionFloorBytes",
-      options.compactionFloorBytes ?? 4 * MIB,
+      options.compactionFloorBytes ?? 16 * MIB,
       1,
       Number.MAX_SAFE_INTEGER,
     ),

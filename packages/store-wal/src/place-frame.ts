@@ -1,4 +1,4 @@
-import type { FrameDraft } from "./encode-frame.ts";
+import type { FrameDraft } from "./draft-frame.ts";
 import type { BlobRef, Damage } from "./log-segment.ts";
 import type { PlacedFrame } from "./log-writer.ts";
 import type { TaskEntry } from "./task-index.ts";
@@ -33,7 +33,7 @@ export function settleFields(draft: FrameDraft, placed: PlacedFrame): void {
     const ref = placed.inline[index];
     if (field === undefined || ref === undefined) continue;
     field.ref = ref;
-    field.text = undefined;
+    field.value = undefined;
   }
 }
 

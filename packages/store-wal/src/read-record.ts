@@ -1,12 +1,13 @@
 import { freezeParsedJson } from "@longjobs/core";
 import { crc32 } from "node:zlib";
+import { CachedTask } from "./cached-task.ts";
 import { decodeHeader, decodeMeta, isWholeFrame, type BlobEntry } from "./decode-frame.ts";
+import { encodeId } from "./encode-id.ts";
 import { readFully } from "./file-layer.ts";
 import { FLAG_OPEN, frameKinds } from "./frame-format.ts";
 import { segmentKey, type BlobRef, type LogSegment } from "./log-segment.ts";
-import type { CachedTask } from "./record-cache.ts";
 import type { SegmentFiles } from "./segment-files.ts";
-import { encodeFields, fieldAt, isLarge, parseRecord, type TaskField } from "./task-fields.ts";
+import { encodeFields, fieldAt, parseRecord, type TaskField } from "./task-fields.ts";
 import type { TaskEntry } from "./task-index.ts";
 import { walErrors } from "./wal-errors.ts";
 
@@ -50,24 +51,13 @@ export class RecordReader {
     return this.#holding(entry, async () => {
       const frame = await this.#readFrame(entry);
       const large: [string, string][] = [];
-      const refs = new Map<string, BlobRef>();
-      for (const { key, ref, inline } of frame.blobs) {
+      for (const { key, ref, inline } of frame.blobs)
         large.push([key, (inline ?? (await this.#readBytes(ref))).toString()]);
-        refs.set(key, ref);
-      }
       const small = frame.small.toString();
       const record = freezeParsedJson(parseRecord(taskId, entry.version, small, large));
       let bytes = small.length;
       for (const [, text] of large) bytes += text.length;
-      // Only the next update needs them encoded: most tasks that are read are never updated again.
-      let fields: readonly TaskField[] | undefined;
-      return {
-        record,
-        bytes,
-        get fields() {
-          return (fields ??= placeFields(encodeFields(record), refs));
-        },
-      };
+      return CachedTask.ofRecord({ record, id: encodeId(taskId), bytes }, largeFields(frame));
     });
   }
 
@@ -77,28 +67,34 @@ export class RecordReader {
       const frame = await this.#readFrame(entry);
       const small = frame.small.toString();
       const fields = encodeFields(parseRecord(taskId, entry.version, small, []));
-      for (const { key, ref } of frame.blobs) fields.push(fieldAt(key, ref));
-      return { record: undefined, fields, bytes: small.length };
+      const task = { record: undefined, id: encodeId(taskId), bytes: small.length };
+      return CachedTask.withFields(task, [...fields, ...largeFields(frame)]);
     });
   }
 
   /**
    * The frame for a copy, with the bytes of every large field that lies in `from`, if that is given.
    *
-   * @param known - The bytes of the frame, where somebody has just read them.
+   * @param known - The bytes of the frame, where somebody has just read them: mostly nothing else is read then.
    */
-  readForCopy(entry: TaskEntry, from: LogSegment | undefined, known?: Buffer): Promise<StoredFrame> {
+  readForCopy(
+    entry: TaskEntry,
+    from: LogSegment | undefined,
+    known?: Buffer,
+  ): StoredFrame | Promise<StoredFrame> {
+    const frame = known === undefined ? undefined : this.#parseFrame(entry, known);
+    if (frame?.blobs.length === 0) return frame;
     return this.#holding(entry, async () => {
-      const frame = known === undefined ? await this.#readFrame(entry) : this.#parseFrame(entry, known);
-      const blobs: StoredBlob[] = [];
-      for (const blob of frame.blobs) {
+      const { isOpen, small, blobs } = frame ?? (await this.#readFrame(entry));
+      const moving: StoredBlob[] = [];
+      for (const blob of blobs) {
         const moves = blob.ref.segment === from;
-        blobs.push({
+        moving.push({
           ...blob,
           inline: moves ? (blob.inline ?? (await this.#readBytes(blob.ref))) : undefined,
         });
       }
-      return { isOpen: frame.isOpen, small: frame.small, blobs };
+      return { isOpen, small, blobs: moving };
     });
   }
 
@@ -169,13 +165,6 @@ export class RecordReader {
   }
 }
 
-/** The encoded text of a large field is not kept: it is on disk already. */
-function placeFields(fields: TaskField[], refs: ReadonlyMap<string, BlobRef>): TaskField[] {
-  for (const field of fields) {
-    const ref = isLarge(field) ? refs.get(field.key) : undefined;
-    if (ref === undefined) continue;
-    field.ref = ref;
-    field.text = undefined;
-  }
-  return fields;
+function largeFields({ blobs }: StoredFrame): TaskField[] {
+  return blobs.map(({ key, ref }) => fieldAt(key, ref));
 }

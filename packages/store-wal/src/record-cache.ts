@@ -1,14 +1,4 @@
-import type { TaskRecord } from "@longjobs/core";
-import type { TaskField } from "./task-fields.ts";
-
-/** A task in memory, as it was last flushed. */
-export interface CachedTask {
-  /** Absent while a large field has not been read. Frozen: served as it is. */
-  readonly record: TaskRecord | undefined;
-  readonly fields: readonly TaskField[];
-  /** Bytes of JSON text that `record` and the small fields stand for. */
-  readonly bytes: number;
-}
+import type { CachedTask } from "./cached-task.ts";
 
 /** Objects, keys and numbers around the text of one task. */
 const OVERHEAD_BYTES = 512;
@@ -37,8 +27,16 @@ export class RecordCache {
   }
 
   set(taskId: string, task: CachedTask): void {
-    this.delete(taskId);
     const bytes = sizeOf(task);
+    const before = this.#young.get(taskId);
+    const grown = before === undefined ? bytes : bytes - sizeOf(before);
+    // Most writes find their task among the young: replacing it there is one step.
+    if (before !== undefined && this.#youngBytes + grown <= this.#maxBytes / 2) {
+      this.#young.set(taskId, task);
+      this.#youngBytes += grown;
+      return;
+    }
+    this.delete(taskId);
     if (bytes > this.#maxBytes) return;
     if (this.#youngBytes + bytes > this.#maxBytes / 2) this.#turn();
     // A task of more than half the room has it alone.

@@ -1,6 +1,7 @@
 import { isExpired } from "@longjobs/core";
 import type { AppendQueue } from "./append-queue.ts";
-import { draftFrame, type DraftBlob, type FrameDraft } from "./encode-frame.ts";
+import { draftFrame, type DraftBlob, type FrameDraft } from "./draft-frame.ts";
+import { encodeId } from "./encode-id.ts";
 import { frameKinds, type FrameHeader } from "./frame-format.ts";
 import type { Damage, LogSegment } from "./log-segment.ts";
 import type { PlacedFrame } from "./log-writer.ts";
@@ -52,9 +53,11 @@ export class RelocateFrames {
   }
 
   /** Moves what a task has in a segment; `scanned` is its newest frame as it was just read, if it was. */
-  task(taskId: string, from: LogSegment, scanned?: ScannedCopy): Promise<void> {
-    return this.#inLane(taskId, async () => {
-      const { index, now } = this.#parts;
+  async task(taskId: string, from: LogSegment, scanned?: ScannedCopy): Promise<void> {
+    const { index, now, lanes } = this.#parts;
+    const ahead = lanes.enter(taskId);
+    try {
+      if (ahead !== undefined) await ahead;
       const entry = index.get(taskId);
       if (entry === undefined || !needsSegment(entry, from)) return;
       if (isExpired(entry.bornAtMs, entry.ttlMs, now())) {
@@ -66,7 +69,9 @@ export class RelocateFrames {
       if (entry.damage === null) await this.#copy(taskId, entry, { from, sequence: entry.sequence, known });
       const damaged = index.get(taskId);
       if (damaged?.damage) await this.#mark(taskId, damaged, damaged.damage);
-    });
+    } finally {
+      lanes.leave(taskId);
+    }
   }
 
   /** For an opening: writes the present state of a task once more, as its newest frame. A damaged one has none to write. */
@@ -82,7 +87,8 @@ export class RelocateFrames {
   tombstone(taskId: string, header: FrameHeader, range: TombstoneRange): Promise<void> {
     return this.#inLane(taskId, async () => {
       const { idHash, bornAtMs, ttlMs, sequence } = header;
-      const draft = draftTombstone({ taskId, idHash, bornAtMs, ttlMs }, range, { copyOf: sequence });
+      const id = { ...encodeId(taskId), hash: idHash };
+      const draft = draftTombstone({ id, bornAtMs, ttlMs }, range, { copyOf: sequence });
       await this.#append(draft, () => {});
     });
   }
@@ -92,7 +98,8 @@ export class RelocateFrames {
     const { index, reader } = this.#parts;
     let stored: StoredFrame;
     try {
-      stored = await reader.readForCopy(entry, from, known);
+      const reading = reader.readForCopy(entry, from, known);
+      stored = reading instanceof Promise ? await reading : reading;
     } catch (error) {
       if (!(error instanceof DamagedBytesError)) throw error;
       this.#parts.markDamaged(taskId, entry, error);
@@ -109,7 +116,8 @@ export class RelocateFrames {
     const { index, quarantine } = this.#parts;
     if (!damage.isMarker) await quarantine.keep(damage);
     const { version, bornAtMs, ttlMs } = entry;
-    const draft = draftFrame({ kind: frameKinds.marker, taskId, version, bornAtMs, ttlMs, small: "{}" });
+    const id = encodeId(taskId);
+    const draft = draftFrame({ kind: frameKinds.marker, id, version, bornAtMs, ttlMs, small: "{}" });
     await this.#append(draft, (frame) => {
       index.set(taskId, entryOfFrame(draft, frame, entry.sinceSegment, markerDamage(damage, frame)));
     });
@@ -122,18 +130,18 @@ export class RelocateFrames {
   /** A task in memory refers to its large fields by place: the next update would refer to the old one. */
   #moveFields(taskId: string, draft: FrameDraft, placed: PlacedFrame): void {
     if (draft.blobs.length === 0) return;
-    const fields = this.#parts.cache.get(taskId)?.fields ?? [];
+    const cached = this.#parts.cache.get(taskId);
     for (const [index, { key }] of draft.blobs.entries()) {
       const ref = placed.inline[index];
-      const field = ref && fields.find((candidate) => candidate.key === key);
-      if (field?.ref !== undefined) field.ref = ref;
+      if (ref !== undefined) cached?.moved(key, ref);
     }
   }
 
   async #inLane<T>(taskId: string, work: () => Promise<T>): Promise<T> {
     const { lanes } = this.#parts;
-    await lanes.enter(taskId);
+    const ahead = lanes.enter(taskId);
     try {
+      if (ahead !== undefined) await ahead;
       return await work();
     } finally {
       lanes.leave(taskId);
@@ -157,7 +165,7 @@ function draftCopy(
   }));
   return draftFrame({
     kind: frameKinds.image,
-    taskId,
+    id: encodeId(taskId),
     version,
     bornAtMs,
     ttlMs,

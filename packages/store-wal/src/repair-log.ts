@@ -4,7 +4,8 @@ import { rm } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative } from "node:path";
 import type { TaskRecord } from "@longjobs/core";
 import { ClosedLog, type ClosedLogOptions } from "./closed-log.ts";
-import { draftImage } from "./encode-frame.ts";
+import { draftImage } from "./draft-frame.ts";
+import { encodeId } from "./encode-id.ts";
 import { Examination, type ExaminedTask } from "./examine-log.ts";
 import { flushDirectory, persist } from "./file-layer.ts";
 import type { LogEngine } from "./log-engine.ts";
@@ -108,7 +109,7 @@ async function copyTasks(
 type Identity = Pick<TaskEntry, "version" | "bornAtMs" | "ttlMs"> & { readonly taskId: string };
 
 function append(engine: LogEngine, task: Identity, record: TaskRecord): Promise<void> {
-  const draft = draftImage(task, encodeFields(record));
+  const draft = draftImage({ ...task, id: encodeId(task.taskId) }, encodeFields(record));
   return engine.queue.append({
     draft,
     rank: "ordinary",

@@ -6,13 +6,11 @@ import {
   type TaskPatch,
   type TaskRecord,
 } from "@longjobs/core";
+import type { EncodedId } from "./encode-id.ts";
 import { LARGE_FIELD_BYTES } from "./frame-format.ts";
 import type { BlobRef } from "./log-segment.ts";
 
-/**
- * One field of a record as JSON text. A small one keeps its text; a large one has it only until it is
- * written, then a reference to it.
- */
+/** One field of a record as JSON text. */
 export interface TaskField {
   readonly name: string;
   /** The name as a JSON string. */
@@ -20,8 +18,16 @@ export interface TaskField {
   readonly keyBytes: number;
   /** Bytes of the value's text. */
   readonly bytes: number;
-  text: string | undefined;
+  /** A small field as every frame has it, behind another one: `,"name":value`. */
+  readonly member: string | undefined;
+  /** The value of a large field, until it is written; then there is a reference to it. */
+  value: string | undefined;
   ref: BlobRef | undefined;
+}
+
+/** Bytes of {@link TaskField.member}: a comma and a colon come on top. */
+export function memberBytes({ keyBytes, bytes }: TaskField): number {
+  return keyBytes + bytes + 2;
 }
 
 /** `"taskId":`, `"version":`, the comma between them and the braces. */
@@ -44,14 +50,16 @@ export function isLarge(field: TaskField): boolean {
 /** True for a task that is neither terminal nor a record of another kind. */
 export function isOpen(fields: readonly TaskField[]): boolean {
   let open = false;
-  for (const { name, text } of fields) {
+  for (const { name, member } of fields) {
     if (name === "kind") return false;
-    if (name === "status" && text !== undefined) open = !terminalTexts.has(text);
+    if (name === "status" && member !== undefined) open = !terminalMembers.has(member);
   }
   return open;
 }
 
-const terminalTexts = new Set(['"completed"', '"failed"', '"cancelled"']);
+const terminalMembers = new Set(
+  ["completed", "failed", "cancelled"].map((status) => `,"status":"${status}"`),
+);
 
 /** A frozen copy of what the caller gave (C6); what is frozen already is shared. */
 export function snapshotRecord(record: TaskRecord, maxBytes: number): TaskRecord {
@@ -68,12 +76,17 @@ export function snapshotPatch(patch: TaskPatch, maxBytes: number): TaskPatch {
   return snapshot(patch, maxBytes, true);
 }
 
-/** Every field of a record, encoded. */
-export function encodeFields(record: TaskRecord): TaskField[] {
+/**
+ * Every field of a record, encoded.
+ *
+ * @param known - Fields of it that are encoded already, such as large ones that are on disk.
+ */
+export function encodeFields(record: TaskRecord, known: readonly TaskField[] = []): TaskField[] {
   const fields: TaskField[] = [];
   for (const name of Object.keys(record)) {
-    if (name !== "taskId" && name !== "version")
-      fields.push(encodeField(name, record[name as keyof TaskRecord]));
+    if (name === "taskId" || name === "version") continue;
+    const field = known.length === 0 ? undefined : known.find((one) => one.name === name);
+    fields.push(field ?? encodeField(name, record[name as keyof TaskRecord]));
   }
   return fields;
 }
@@ -94,28 +107,35 @@ export function patchFields(fields: readonly TaskField[], patch: TaskPatch): Tas
 
 /** The exact bytes of the record's JSON text. @throws LongJobsError `record_too_large` (C20) */
 export function assertFits(
-  taskId: string,
+  { taskId, textBytes }: EncodedId,
   version: number,
   fields: readonly TaskField[],
   maxBytes: number,
 ): number {
-  let bytes = FRAME_OF_RECORD_BYTES + textBytes(taskId) + String(version).length;
-  for (const field of fields) bytes += field.keyBytes + field.bytes + 2;
+  let bytes = FRAME_OF_RECORD_BYTES + textBytes + `${version}`.length;
+  for (const field of fields) bytes += memberBytes(field);
   if (bytes > maxBytes) throw storeErrors.recordTooLarge(taskId, bytes, maxBytes);
   return bytes;
 }
 
 function encodeField(name: string, value: unknown): TaskField {
   const { key, keyBytes } = encodeName(name);
-  const text = JSON.stringify(value);
-  return { name, key, keyBytes, bytes: Buffer.byteLength(text), text, ref: undefined };
+  const isPlain = typeof value === "number" || (typeof value === "string" && plainText.test(value));
+  const text = !isPlain ? JSON.stringify(value) : typeof value === "string" ? `"${value}"` : `${value}`;
+  const bytes = isPlain ? text.length : Buffer.byteLength(text);
+  return bytes > LARGE_FIELD_BYTES
+    ? { name, key, keyBytes, bytes, member: undefined, value: text, ref: undefined }
+    : { name, key, keyBytes, bytes, member: `,${key}:${text}`, value: undefined, ref: undefined };
 }
 
 /** A large field that is on disk already. */
 export function fieldAt(key: string, ref: BlobRef): TaskField {
   const name = JSON.parse(key) as string;
-  return { name, ...encodeName(name), bytes: ref.bytes, text: undefined, ref };
+  return { name, ...encodeName(name), bytes: ref.bytes, member: undefined, value: undefined, ref };
 }
+
+/** ASCII without anything that JSON escapes: in quotation marks it is its own JSON text. */
+const plainText = /^[ !#-[\]-~]*$/;
 
 interface EncodedName {
   readonly key: string;
@@ -139,11 +159,6 @@ function encodeName(name: string): EncodedName {
   const encoded = { key, keyBytes: Buffer.byteLength(key) };
   if (knownNames.size < MAX_KNOWN_NAMES) knownNames.set(name, encoded);
   return encoded;
-}
-
-/** Bytes of a text as JSON. An id of the usual letters is as long as it looks. */
-function textBytes(text: string): number {
-  return /^[\w-]*$/.test(text) ? text.length + 2 : Buffer.byteLength(JSON.stringify(text));
 }
 
 function snapshot(fields: object, maxBytes: number, keepsUndefined: boolean): Record<string, unknown> {

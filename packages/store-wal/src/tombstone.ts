@@ -1,7 +1,7 @@
-import { draftFrame, type FrameDraft } from "./encode-frame.ts";
+import { draftFrame, type FrameDraft } from "./draft-frame.ts";
 import type { FrameMeta } from "./decode-frame.ts";
 import { frameKinds } from "./frame-format.ts";
-import type { IdHash } from "./hash-id.ts";
+import type { EncodedId } from "./encode-id.ts";
 
 /** The segments, by key, in which frames of a deleted task may lie. */
 export interface TombstoneRange {
@@ -14,7 +14,7 @@ export interface TombstoneRange {
  * segments are gone: without it they would bring the task back.
  */
 export function draftTombstone(
-  task: { taskId: string; idHash?: IdHash; bornAtMs: number; ttlMs: number | null },
+  task: { id: EncodedId; bornAtMs: number; ttlMs: number | null },
   range: TombstoneRange,
   kind: Pick<Partial<FrameDraft>, "copyOf" | "isSettling"> = {},
 ): FrameDraft {

@@ -35,11 +35,10 @@ export class WalLeases {
 
   updated(taskId: string, isOpen: boolean, patch: TaskPatch): void {
     const status = isOpen ? "working" : "completed";
-    this.#deadlines.updated(
-      { taskId, status, ...(patch.lease === undefined ? {} : { lease: patch.lease }) },
-      patch,
-      this.#parts.now(),
-    );
+    const { lease } = patch;
+    // Without a lease there is no deadline to count from now.
+    if (lease === undefined) this.#deadlines.updated({ taskId, status }, patch, 0);
+    else this.#deadlines.updated({ taskId, status, lease }, patch, this.#parts.now());
   }
 
   deleted(taskId: string): void {

@@ -20,7 +20,9 @@ import {
   type TaskStore,
   type WatchableTaskStore,
 } from "@longjobs/core";
-import { draftImage } from "./encode-frame.ts";
+import { CachedTask } from "./cached-task.ts";
+import { draftImage, type FrameDraft } from "./draft-frame.ts";
+import { encodeId } from "./encode-id.ts";
 import type { LogEngine } from "./log-engine.ts";
 import type { Damage } from "./log-segment.ts";
 import { segmentKey } from "./log-segment.ts";
@@ -29,8 +31,14 @@ import type { ResolvedOptions, WalTaskStoreOptions } from "./options.ts";
 import { openLog } from "./open-log.ts";
 import { entryOfFrame, settleFields } from "./place-frame.ts";
 import { DamagedBytesError } from "./read-record.ts";
-import type { CachedTask } from "./record-cache.ts";
-import { assertFits, encodeFields, patchFields, snapshotPatch, snapshotRecord } from "./task-fields.ts";
+import {
+  assertFits,
+  encodeFields,
+  patchFields,
+  snapshotPatch,
+  snapshotRecord,
+  type TaskField,
+} from "./task-fields.ts";
 import type { TaskEntry } from "./task-index.ts";
 import { walErrors } from "./wal-errors.ts";
 import { WalLeases } from "./wal-leases.ts";
@@ -96,28 +104,30 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskS
     const { maxRecordBytes, now } = this.#options;
     const kept = snapshotRecord(record, maxRecordBytes);
     const { taskId, version, ttlMs } = kept;
+    const id = encodeId(taskId);
     const fields = encodeFields(kept);
-    const bytes = assertFits(taskId, version, fields, maxRecordBytes);
-    return this.#write(taskId, async () => {
+    const bytes = assertFits(id, version, fields, maxRecordBytes);
+    const ahead = this.#beginWrite(taskId);
+    try {
+      if (ahead !== undefined) await ahead;
       const found = this.#engine.index.get(taskId);
       const since = found?.sinceSegment;
       if (this.#isLive(found))
         throw found.damage === null ? storeErrors.taskExists(taskId) : corrupt(taskId, found.damage);
-      const draft = draftImage({ taskId, version, bornAtMs: now(), ttlMs: lifeOf(ttlMs) }, fields);
+      const draft = draftImage({ id, version, bornAtMs: now(), ttlMs: lifeOf(ttlMs) }, fields);
       await this.#engine.queue.append({
         draft,
         rank: "ordinary",
         onDurable: (placed) => {
           settleFields(draft, placed);
-          this.#show(taskId, entryOfFrame(draft, placed, since ?? segmentKey(placed.segment)), {
-            record: kept,
-            fields,
-            bytes,
-          });
+          const entry = entryOfFrame(draft, placed, since ?? segmentKey(placed.segment));
+          this.#show(taskId, entry, cacheable(draft, { record: kept, id, bytes }, fields));
           this.#leases.created(kept);
         },
       });
-    });
+    } finally {
+      this.#endWrite(taskId);
+    }
   }
 
   async get(taskId: string): Promise<TaskRecord | undefined> {
@@ -134,7 +144,9 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskS
     this.#assertOpen();
     const { maxRecordBytes } = this.#options;
     const kept = snapshotPatch(patch, maxRecordBytes);
-    return this.#write(taskId, async () => {
+    const ahead = this.#beginWrite(taskId);
+    try {
+      if (ahead !== undefined) await ahead;
       const entry = this.#engine.index.get(taskId);
       if (!this.#isLive(entry)) throw storeErrors.unknownTask(taskId);
       if (entry.damage !== null) throw corrupt(taskId, entry.damage);
@@ -144,7 +156,9 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskS
       const current = this.#engine.cache.get(taskId) ?? (await this.#loadFields(taskId, entry));
       await this.#append(taskId, entry, current, kept, maxRecordBytes);
       return expectedVersion + 1;
-    });
+    } finally {
+      this.#endWrite(taskId);
+    }
   }
 
   /** @see LeasingTaskStore. A lease of an earlier opening has lapsed: whoever held it has gone (C32). */
@@ -207,48 +221,53 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskS
     return entry !== undefined && !isExpired(entry.bornAtMs, entry.ttlMs, this.#options.now());
   }
 
-  /** One write at a time per task: whoever waits looks at the version only when its turn has come. */
-  async #write<T>(taskId: string, work: () => Promise<T>): Promise<T> {
-    const { lanes } = this.#engine;
+  /**
+   * One write at a time per task: whoever waits for the promise looks at the version only when its turn has come.
+   * `undefined` when it has come already. Call {@link #endWrite} however the write ends.
+   */
+  #beginWrite(taskId: string): Promise<void> | undefined {
     this.#gate.enter();
-    const ahead = lanes.enter(taskId);
-    try {
-      if (ahead !== undefined) await ahead;
-      return await work();
-    } finally {
-      lanes.leave(taskId);
-      this.#gate.leave();
-    }
+    return this.#engine.lanes.enter(taskId);
+  }
+
+  #endWrite(taskId: string): void {
+    this.#engine.lanes.leave(taskId);
+    this.#gate.leave();
   }
 
   /** Writes the task after a patch. The caller has its lane, and has checked the version. */
-  async #append(
+  #append(
     taskId: string,
     entry: TaskEntry,
     current: CachedTask,
     patch: TaskPatch,
     maxRecordBytes: number,
   ): Promise<void> {
+    const { id } = current;
+    const { bornAtMs, sinceSegment } = entry;
     const version = entry.version + 1;
     const fields = patchFields(current.fields, patch);
-    const bytes = assertFits(taskId, version, fields, maxRecordBytes);
+    const bytes = assertFits(id, version, fields, maxRecordBytes);
     const record = current.record && applyTaskPatch(current.record, patch);
     const ttlMs = Object.hasOwn(patch, "ttlMs") ? lifeOf(patch.ttlMs) : entry.ttlMs;
-    const draft = draftImage({ taskId, version, bornAtMs: entry.bornAtMs, ttlMs }, fields);
-    await this.#engine.queue.append({
+    const draft = draftImage({ id, version, bornAtMs, ttlMs }, fields);
+    return this.#engine.queue.append({
       draft,
       rank: patch.status !== undefined && isTerminal(patch.status) ? "terminal" : "ordinary",
       onDurable: (placed) => {
         settleFields(draft, placed);
-        this.#show(taskId, entryOfFrame(draft, placed, entry.sinceSegment), { record, fields, bytes });
+        const after = cacheable(draft, { record, id, bytes }, fields);
+        this.#show(taskId, entryOfFrame(draft, placed, sinceSegment), after);
         this.#leases.updated(taskId, draft.isOpen, patch);
       },
     });
   }
 
   /** Gives a task a lease if it may be claimed at the moment its lane is free; resolves to it as it is then. */
-  #claimTask(taskId: string, lease: Lease, options: ClaimOptions): Promise<TaskRecord | undefined> {
-    return this.#write(taskId, async () => {
+  async #claimTask(taskId: string, lease: Lease, options: ClaimOptions): Promise<TaskRecord | undefined> {
+    const ahead = this.#beginWrite(taskId);
+    try {
+      if (ahead !== undefined) await ahead;
       const entry = this.#engine.index.get(taskId);
       if (!this.#isLive(entry) || entry.damage !== null || !this.#leases.hasLapsed(taskId)) return undefined;
       const cached = this.#engine.cache.get(taskId);
@@ -258,7 +277,9 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskS
       // No limit of size here: a task that is too large to be claimed would never end.
       await this.#append(taskId, entry, current, { lease }, Infinity);
       return applyTaskPatch(record, { lease });
-    });
+    } finally {
+      this.#endWrite(taskId);
+    }
   }
 
   #show(taskId: string, entry: TaskEntry, cached: CachedTask): void {
@@ -321,13 +342,17 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskS
     return swept;
   }
 
-  #removeIfExpired(taskId: string): Promise<number> {
-    return this.#write(taskId, async () => {
+  async #removeIfExpired(taskId: string): Promise<number> {
+    const ahead = this.#beginWrite(taskId);
+    try {
+      if (ahead !== undefined) await ahead;
       const entry = this.#engine.index.get(taskId);
       if (entry === undefined || this.#isLive(entry)) return 0;
       await this.#writeTombstone(taskId, entry);
       return 1;
-    });
+    } finally {
+      this.#endWrite(taskId);
+    }
   }
 
   async #writeTombstone(taskId: string, entry: TaskEntry): Promise<void> {
@@ -352,6 +377,18 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskS
 /** A record without a usable life never expires, as `isExpired` has it for `null`. */
 function lifeOf(ttlMs: number | null | undefined): number | null {
   return typeof ttlMs === "number" ? ttlMs : null;
+}
+
+/** A finished task is hardly ever written again. */
+function cacheable(
+  { isOpen }: FrameDraft,
+  task: Pick<CachedTask, "record" | "id" | "bytes">,
+  fields: readonly TaskField[],
+): CachedTask {
+  const { record } = task;
+  return isOpen || record === undefined
+    ? CachedTask.withFields(task, fields)
+    : CachedTask.ofRecord({ ...task, record }, fields);
 }
 
 function corrupt(taskId: string, { segment, offset }: Damage): Error {

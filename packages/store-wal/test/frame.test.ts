@@ -3,7 +3,9 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { WalTaskStore } from "../src/index.ts";
 import { decodeHeader, decodeMeta, isWholeFrame } from "../src/decode-frame.ts";
-import { draftBytes, draftFrame, encodeFrame } from "../src/encode-frame.ts";
+import { draftFrame } from "../src/draft-frame.ts";
+import { encodeFrame } from "../src/encode-frame.ts";
+import { encodeId } from "../src/encode-id.ts";
 import { frameKinds } from "../src/frame-format.ts";
 import { hashId, noHash } from "../src/hash-id.ts";
 import { LogSegment } from "../src/log-segment.ts";
@@ -47,14 +49,14 @@ test("a frame comes back with every part of it, whatever the id and the fields a
         };
         const draft = draftFrame({
           kind: frameKinds.image,
-          taskId,
+          id: encodeId(taskId),
           version,
           bornAtMs: 5,
           ttlMs,
           small,
           blobs: [blob],
         });
-        const target = Buffer.alloc(draftBytes(draft) + offset);
+        const target = Buffer.alloc(draft.bytes + offset);
         const place = {
           segment,
           offset: FRAMES_START,
@@ -148,13 +150,13 @@ test("valid frames that hold no record are refused with a code, and leave the ot
   const frames = ["[1,2]", "{}", "nonsense", '{"status":5}', ""].map((small, index) => {
     const draft = draftFrame({
       kind: frameKinds.image,
-      taskId: `odd-${index}`,
+      id: encodeId(`odd-${index}`),
       version: 1,
       bornAtMs: 0,
       ttlMs: null,
       small,
     });
-    const frame = Buffer.alloc(draftBytes(draft));
+    const frame = Buffer.alloc(draft.bytes);
     encodeFrame(draft, frame, 0, {
       segment,
       offset,

@@ -1,13 +1,12 @@
 import { expect, test } from "vitest";
-import { RecordCache, type CachedTask } from "../src/record-cache.ts";
+import { CachedTask } from "../src/cached-task.ts";
+import { encodeId } from "../src/encode-id.ts";
+import { RecordCache } from "../src/record-cache.ts";
 import { record } from "./support/records.ts";
 
 const OVERHEAD = 512;
-const task = (taskId: string, bytes: number): CachedTask => ({
-  record: record(taskId),
-  fields: [],
-  bytes: bytes - OVERHEAD,
-});
+const task = (taskId: string, bytes: number): CachedTask =>
+  CachedTask.ofRecord({ record: record(taskId), id: encodeId(taskId), bytes: bytes - OVERHEAD }, []);
 
 test("the cache never holds more bytes than it may, and keeps what was used last", () => {
   const cache = new RecordCache(100_000);

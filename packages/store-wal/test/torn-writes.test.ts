@@ -2,7 +2,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { decodeHeader, decodeMeta } from "../src/decode-frame.ts";
-import { draftBytes, draftFrame, encodeFrame } from "../src/encode-frame.ts";
+import { draftFrame } from "../src/draft-frame.ts";
+import { encodeFrame } from "../src/encode-frame.ts";
+import { encodeId } from "../src/encode-id.ts";
 import { hashId } from "../src/hash-id.ts";
 import { LogSegment } from "../src/log-segment.ts";
 import { decodeSegmentHeader, FRAMES_START } from "../src/segment-header.ts";
@@ -105,11 +107,11 @@ function copyOf(bytes: Buffer, original: FrameOnDisk, inBatchOf: FrameOnDisk): B
   if (header === undefined || meta === undefined) throw new Error("There is no frame to copy.");
   const draft = draftFrame({
     ...header,
-    taskId: original.taskId,
+    id: encodeId(original.taskId),
     small: bytes.subarray(meta.smallAt, meta.smallAt + meta.smallBytes),
     copyOf: header.sequence,
   });
-  const copy = Buffer.alloc(draftBytes(draft));
+  const copy = Buffer.alloc(draft.bytes);
   encodeFrame(draft, copy, 0, {
     segment,
     offset: inBatchOf.end,
