@@ -11,6 +11,7 @@ export default defineConfig({
         test: {
           name: "repository",
           include: ["test/**/*.test.ts"],
+          globalSetup: ["packages/store-postgres/test/support/find-server.ts"],
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },

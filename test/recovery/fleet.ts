@@ -9,13 +9,22 @@ import type { ServerConfig } from "./server.ts";
 
 const program = fileURLToPath(new URL("server.ts", import.meta.url));
 
+/** What the processes of a fleet have in common. */
+export type FleetConfig = Pick<ServerConfig, "place" | "witness" | "leaseMs">;
+
+/** What one process of a fleet has for itself. */
+export interface StartOptions extends Partial<Omit<ServerConfig, "place" | "witness">> {
+  /** @default a free one */
+  readonly port?: number;
+}
+
 /** The processes of a server, each on a port that it keeps when it is started again. */
 export class Fleet {
-  readonly #config: Omit<ServerConfig, "port" | "kill">;
+  readonly #config: FleetConfig;
   readonly #children = new Map<number, ChildProcess>();
   #calls = 0;
 
-  constructor(config: Omit<ServerConfig, "port" | "kill">) {
+  constructor(config: FleetConfig) {
     this.#config = config;
   }
 
@@ -23,10 +32,10 @@ export class Fleet {
     return [...this.#children.keys()];
   }
 
-  /** Starts a process, on a port of its own unless one is given, and resolves to the port when it listens or is dead. */
-  async start(kill?: KillPoint, port?: number): Promise<number> {
-    const own = port ?? (await freePort());
-    const config: ServerConfig = { ...this.#config, port: own, ...(kill === undefined ? {} : { kill }) };
+  /** Starts a process and resolves to its port when it listens or is dead. */
+  async start(options: StartOptions = {}): Promise<number> {
+    const own = options.port ?? (await freePort());
+    const config: ServerConfig = { ...this.#config, ...options, port: own };
     const child = fork(program, [JSON.stringify(config)], { execArgv: [] });
     this.#children.set(own, child);
     await new Promise<void>((resolve) => {
@@ -52,11 +61,28 @@ export class Fleet {
     return child !== undefined && child.exitCode === null && child.signalCode === null;
   }
 
+  /** The process id behind a port. */
+  pid(port: number): number {
+    return this.#children.get(port)?.pid ?? 0;
+  }
+
+  /** The port of a process. */
+  portOf(pid: number): number {
+    const port = this.ports.find((candidate) => this.pid(candidate) === pid);
+    if (port === undefined) throw new Error(`Process ${pid} is none of this fleet.`);
+    return port;
+  }
+
   async kill(port: number): Promise<void> {
     if (!this.lives(port)) return;
     const ended = this.ended(port);
     this.#children.get(port)?.kill("SIGKILL");
     await ended;
+  }
+
+  /** Lets a process go on that was stopped. */
+  resume(port: number): void {
+    this.#children.get(port)?.kill("SIGCONT");
   }
 
   async killAll(): Promise<void> {

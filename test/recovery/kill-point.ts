@@ -1,7 +1,9 @@
-/** A moment in the life of a process at which it can be killed, and which of its occurrences. */
+/** A moment in the life of a process at which it can be killed or stopped, and which of its occurrences. */
 export interface KillPoint {
   readonly at: (typeof killMoments)[number];
   readonly nth: number;
+  /** `SIGSTOP` lets the process sleep until somebody sends `SIGCONT`. @default "SIGKILL" */
+  readonly signal?: "SIGKILL" | "SIGSTOP";
 }
 
 /** P15: before and after the create, after the start, in the middle, during and after the completion. */
@@ -17,13 +19,20 @@ export const killMoments = [
   "claim is durable",
 ] as const;
 
-/** Counts moments, and ends the process with a real `SIGKILL` at the one that was chosen. */
-export function killAt(chosen: KillPoint | undefined): (moment: KillPoint["at"]) => void {
+/**
+ * Counts moments, and sends this process a real signal at the one that was chosen.
+ *
+ * @param onStop - Called before the process is stopped, which nobody else can see.
+ */
+export function killAt(chosen: KillPoint | undefined, onStop: () => void): (moment: KillPoint["at"]) => void {
   let seen = 0;
   return (moment) => {
-    if (moment !== chosen?.at || (seen += 1) < chosen.nth) return;
-    process.kill(process.pid, "SIGKILL");
+    if (moment !== chosen?.at || (seen += 1) !== chosen.nth) return;
+    const { signal = "SIGKILL" } = chosen;
+    if (signal === "SIGSTOP") onStop();
+    process.kill(process.pid, signal);
     // The signal is delivered between two instructions of this thread, and not later than this.
-    for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+    do Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+    while (signal === "SIGKILL");
   };
 }

@@ -2,10 +2,11 @@
  * One process of a fleet: an MCP server over HTTP on the built packages, which can be told to kill itself at a chosen moment.
  * `server.ts <config as JSON>`; tells its parent the port it listens on.
  */
+import { once } from "node:events";
 import { createServer } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 
-import { isTerminal, type TaskStore } from "@longjobs/core";
+import { isTerminal, type LongJobsError, type TaskRecord, type TaskStore } from "@longjobs/core";
 import { createTasks, type ToolTask } from "@longjobs/tasks";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
@@ -13,7 +14,7 @@ import { z } from "zod";
 
 import { killAt, type KillPoint } from "./kill-point.ts";
 import { openStore, type StorePlace } from "./open-store.ts";
-import { bearWitness, type Sight } from "./witness.ts";
+import { bearWitness, type Sight, type Write } from "./witness.ts";
 
 /** What a process is told when it starts. */
 export interface ServerConfig {
@@ -21,26 +22,35 @@ export interface ServerConfig {
   readonly witness: string;
   readonly port: number;
   readonly leaseMs: number;
+  /** How far the clock of this process is ahead of the others. */
+  readonly clockSkewMs?: number;
   readonly kill?: KillPoint;
 }
 
 const config = JSON.parse(process.argv[2] ?? "{}") as ServerConfig;
-const moment = killAt(config.kill);
+const moment = killAt(config.kill, () => bearWitness(config.witness, { did: "stopped" }));
 const tasks = createTasks({
   store: watched(await openStore(config.place)),
   scope: null,
   pollIntervalMs: 20,
   waitPollMs: 100,
   leaseMs: config.leaseMs,
-  idempotencySecret: "the same secret in every process of this fleet",
+  now: () => Date.now() + (config.clockSkewMs ?? 0),
+  // A busy machine makes a short lease lapse now and then.
+  onError: (error) => bearWitness(config.witness, { did: "reported", reason: String(error) }),
 });
 
-const steps = z.object({ steps: z.number().int() });
+const steps = z.object({ steps: z.number().int(), asks: z.boolean().optional() });
 
 tasks.taskTool(
   "count",
   { inputSchema: steps, inlineBudgetMs: 0, onInterrupted: "resume", maxAttempts: 1_000 },
-  (args, task) => count(args.steps, task),
+  async ({ steps: to, asks }, task) => {
+    const result = await count(to, task);
+    // Whoever goes on after another is held up here.
+    if (asks === true && task.attempt > 1) await task.ask({ prompt: "Go on?" });
+    return result;
+  },
 );
 
 tasks.taskTool("count_once", { inputSchema: steps, inlineBudgetMs: 0 }, (args, task) =>
@@ -59,6 +69,12 @@ tasks.taskTool(
   },
 );
 
+tasks.taskTool("linger", { inlineBudgetMs: 0, onInterrupted: "resume" }, async (_args, task) => {
+  see(task, { did: "began" });
+  await once(task.signal, "abort");
+  throw task.signal.reason;
+});
+
 const handler = createMcpHandler(() => {
   const mcp = new McpServer({ name: "fleet", version: "1.0.0" });
   tasks.attach(mcp);
@@ -74,11 +90,12 @@ server.listen(config.port, "127.0.0.1", () => process.send?.({ listening: true }
 async function count(to: number, task: ToolTask): Promise<{ content: { type: "text"; text: string }[] }> {
   see(task, { did: "began" });
   moment("handler begins");
-  for (let step = ((task.checkpoint as number | undefined) ?? 0) + 1; step <= to; step += 1) {
+  const { step: done } = (task.checkpoint ?? { step: 0 }) as { step: number };
+  for (let step = done + 1; step <= to; step += 1) {
     await delay(5, undefined, { signal: task.signal });
     see(task, { did: "stepped", step });
     moment("step is done");
-    await task.saveCheckpoint(step);
+    await task.saveCheckpoint({ step, attempt: task.attempt });
     see(task, { did: "saved", step });
     void task.progress({ done: step, total: to });
   }
@@ -86,29 +103,41 @@ async function count(to: number, task: ToolTask): Promise<{ content: { type: "te
   return { content: [{ type: "text", text: `Counted to ${to}.` }] };
 }
 
-function see({ taskId, attempt }: ToolTask, sight: Omit<Sight, "pid" | "taskId" | "attempt">): void {
+function see({ taskId, attempt, signal }: ToolTask, sight: Pick<Sight, "did" | "step" | "answer">): void {
   bearWitness(config.witness, { taskId, attempt, ...sight });
+  if (sight.did !== "began") return;
+  signal.addEventListener("abort", () => {
+    const { code: reason } = signal.reason as LongJobsError;
+    bearWitness(config.witness, { taskId, attempt, did: "aborted", reason });
+  });
 }
 
-/** The store, with the moments of its writes. Everything else it can do is passed on. */
+/** The store, with the moments of its writes, and a witness of each that was accepted. Everything else is passed on. */
 function watched(store: TaskStore): TaskStore {
-  const writes: Partial<TaskStore> & { claim?: (...args: unknown[]) => Promise<unknown[]> } = {
+  const note = (taskId: string, write: Write): void =>
+    bearWitness(config.witness, { taskId, did: "wrote", write });
+  const writes: Partial<TaskStore> & { claim?: (...args: unknown[]) => Promise<TaskRecord[]> } = {
     create: async (record) => {
       moment("create begins");
       await store.create(record);
-      bearWitness(config.witness, { taskId: record.taskId, attempt: 0, did: "created" });
+      if (record.work !== undefined) bearWitness(config.witness, { taskId: record.taskId, did: "created" });
+      note(record.taskId, { version: record.version, heldBy: record.lease?.token });
       moment("create is durable");
     },
     update: async (taskId, patch, expectedVersion) => {
       const ends = patch.status !== undefined && isTerminal(patch.status);
       moment(ends ? "completion begins" : "update begins");
       const version = await store.update(taskId, patch, expectedVersion);
+      const saved = patch.checkpoint?.value as { attempt: number } | undefined;
+      note(taskId, { version, begun: patch.attempt, savedBy: saved?.attempt, endedBy: patch.finishedBy });
       moment(ends ? "completion is durable" : "update is durable");
       return version;
     },
     claim: async (...args) => {
-      const claim = Reflect.get(store, "claim") as (...args: unknown[]) => Promise<unknown[]>;
+      const claim = Reflect.get(store, "claim") as (...args: unknown[]) => Promise<TaskRecord[]>;
       const claimed = await claim.apply(store, args);
+      bearWitness(config.witness, { did: "looked" });
+      for (const { taskId, version, lease } of claimed) note(taskId, { version, heldBy: lease?.token });
       if (claimed.length > 0) moment("claim is durable");
       return claimed;
     },
