@@ -5,7 +5,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 
 import { assertOrderly } from "./assert-orderly.ts";
-import { answer, asking, deadlineMs, ended, startTask, taskIdOf } from "./follow-task.ts";
+import { asking, deadlineMs, ended, giveAnswer, startTask, taskIdOf } from "./follow-task.ts";
 import { Scenes, type FreshPlace, type Scene } from "./scene.ts";
 import { readWitness, untilSeen } from "./witness.ts";
 
@@ -42,7 +42,7 @@ export function anyProcessScenarios(name: string, freshPlace: () => Promise<Fres
       const { fleet, witness } = scene;
       const taskId = await startTask(fleet, worker, "greet");
       const { key } = await asking(fleet, others[0], taskId);
-      expect((await answer(fleet, others[1], taskId, [key, "Ada"]))?.error).toBeUndefined();
+      expect((await giveAnswer(fleet, others[1], taskId, [key, "Ada"]))?.error).toBeUndefined();
       expect(await ended(fleet, others[2], taskId)).toMatchObject({
         status: "completed",
         result: { content: [{ text: "Hello, Ada!" }] },
@@ -70,7 +70,7 @@ export function anyProcessScenarios(name: string, freshPlace: () => Promise<Fres
       expect((await fleet.send(others[0], "tools/call", wait, noTasks))?.result).toMatchObject({
         structuredContent: { status: "input_required" },
       });
-      await answer(fleet, others[2], taskId, [key, "Grace"]);
+      await giveAnswer(fleet, others[2], taskId, [key, "Grace"]);
       expect((await fleet.send(others[1], "tools/call", wait, noTasks))?.result).toMatchObject({
         content: [{ text: "Hello, Grace!" }],
       });
@@ -91,7 +91,7 @@ export function anyProcessScenarios(name: string, freshPlace: () => Promise<Fres
       const [taskId = ""] = ids;
       expect([...ids]).toEqual([taskId]);
       const { key } = await asking(fleet, others[0], taskId);
-      await answer(fleet, others[1], taskId, [key, "Alan"]);
+      await giveAnswer(fleet, others[1], taskId, [key, "Alan"]);
       await ended(fleet, others[2], taskId);
       const sights = readWitness(witness, taskId);
       expect(sights.filter(({ did }) => did === "created")).toHaveLength(1);

@@ -5,7 +5,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 
 import { assertOrderly } from "./assert-orderly.ts";
-import { answer, asking, deadlineMs, ended, startTask, taskIdOf } from "./follow-task.ts";
+import { asking, deadlineMs, ended, giveAnswer, startTask, taskIdOf } from "./follow-task.ts";
 import type { KillPoint } from "./kill-point.ts";
 import { Scenes, type FreshPlace } from "./scene.ts";
 import { readWitness, untilSeen } from "./witness.ts";
@@ -44,7 +44,7 @@ export function fencingScenarios(name: string, freshPlace: () => Promise<FreshPl
         );
         expect((await asking(fleet, neighbour, taskId)).key).toBe(key);
         // Through the process that slept: it answers for everything, its own attempt aside.
-        await answer(fleet, sleeper, taskId, [key, "yes"]);
+        await giveAnswer(fleet, sleeper, taskId, [key, "yes"]);
         expect(await ended(fleet, sleeper, taskId)).toMatchObject(counted);
         assertOrderly(readWitness(witness));
       },
@@ -65,7 +65,7 @@ export function fencingScenarios(name: string, freshPlace: () => Promise<FreshPl
       const before = looks();
       // It would begin what it has claimed before it looks for more.
       await untilSeen(witness, "the sleeper looks for work again", () => looks() > before + 2);
-      await answer(fleet, sleeper, taskId, [key, "yes"]);
+      await giveAnswer(fleet, sleeper, taskId, [key, "yes"]);
       expect(await ended(fleet, sleeper, taskId)).toMatchObject(counted);
       assertOrderly(readWitness(witness));
     });

@@ -4,7 +4,6 @@ import { fileURLToPath } from "node:url";
 
 import type { JsonObject } from "@longjobs/core";
 
-import type { KillPoint } from "./kill-point.ts";
 import type { ServerConfig } from "./server.ts";
 
 const program = fileURLToPath(new URL("server.ts", import.meta.url));
@@ -64,13 +63,6 @@ export class Fleet {
   /** The process id behind a port. */
   pid(port: number): number {
     return this.#children.get(port)?.pid ?? 0;
-  }
-
-  /** The port of a process. */
-  portOf(pid: number): number {
-    const port = this.ports.find((candidate) => this.pid(candidate) === pid);
-    if (port === undefined) throw new Error(`Process ${pid} is none of this fleet.`);
-    return port;
   }
 
   async kill(port: number): Promise<void> {

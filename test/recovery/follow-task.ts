@@ -62,7 +62,7 @@ export async function asking(
 }
 
 /** Answers a question through a process. */
-export function answer(
+export function giveAnswer(
   fleet: Fleet,
   port: number,
   taskId: string,

@@ -28,11 +28,9 @@ export function killAt(chosen: KillPoint | undefined, onStop: () => void): (mome
   let seen = 0;
   return (moment) => {
     if (moment !== chosen?.at || (seen += 1) !== chosen.nth) return;
-    const { signal = "SIGKILL" } = chosen;
-    if (signal === "SIGSTOP") onStop();
-    process.kill(process.pid, signal);
-    // The signal is delivered between two instructions of this thread, and not later than this.
-    do Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
-    while (signal === "SIGKILL");
+    if (chosen.signal === "SIGSTOP") onStop();
+    process.kill(process.pid, chosen.signal ?? "SIGKILL");
+    // The signal is delivered between two instructions of this thread, and well within this wait.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
   };
 }

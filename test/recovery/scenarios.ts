@@ -6,7 +6,15 @@ import { constantFrom, integer, record, sample, type Arbitrary } from "fast-chec
 import { afterEach, describe, expect, test } from "vitest";
 
 import { assertOrderly } from "./assert-orderly.ts";
-import { answer, asking, deadlineMs, ended, startTask, taskIdOf, untilEndedOrDead } from "./follow-task.ts";
+import {
+  asking,
+  deadlineMs,
+  ended,
+  giveAnswer,
+  startTask,
+  taskIdOf,
+  untilEndedOrDead,
+} from "./follow-task.ts";
 import { killMoments, type KillPoint } from "./kill-point.ts";
 import { Scenes, type FreshPlace } from "./scene.ts";
 import { readWitness } from "./witness.ts";
@@ -90,7 +98,7 @@ export function recoveryScenarios(name: string, freshPlace: () => Promise<FreshP
         const second = await successor(port);
         const again = await asking(fleet, second, taskId);
         expect(again.task["inputRequests"]).toEqual(first.task["inputRequests"]);
-        expect((await answer(fleet, second, taskId, [again.key, "Ada"]))?.error).toBeUndefined();
+        expect((await giveAnswer(fleet, second, taskId, [again.key, "Ada"]))?.error).toBeUndefined();
         await fleet.kill(second);
         expect(await ended(fleet, await successor(second), taskId)).toMatchObject({
           status: "completed",
