@@ -6,10 +6,11 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { z } from "zod";
 
 const tasks = createTasks({ store: await WalTaskStore.open({ dir: "./tasks" }) });
-tasks.taskTool("count", { inputSchema: z.object({ to: z.int() }) }, async ({ to }, task) => {
-  for (let done = 1; done <= to; done += 1) {
+const inputSchema = z.object({ to: z.int() });
+tasks.taskTool("count", { inputSchema, onInterrupted: "resume" }, async ({ to }, task) => {
+  for (let done = Number(task.checkpoint ?? 0) + 1; done <= to; done += 1) {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
-    await task.progress({ done, total: to });
+    await task.saveCheckpoint(done);
   }
   return { content: [{ type: "text", text: `Counted to ${to}.` }] };
 });
