@@ -16,13 +16,14 @@ export interface UpdateContest {
   readonly concurrency: number;
   readonly updates: number;
   readonly bar: number;
-  readonly full: boolean;
+  /** How often each of the two runs. */
+  readonly repetitions: number;
 }
 
 /** Updates per second of a store beside the bare client, in turn. The subjects are closed afterwards. */
 export async function measureUpdates(
   [bare, store]: readonly [UpdateSubject, UpdateSubject],
-  { group, row, concurrency, updates, bar, full }: UpdateContest,
+  { group, row, concurrency, updates, bar, repetitions }: UpdateContest,
 ): Promise<Row> {
   const subjects = [bare, store];
   const runs = new Map(
@@ -30,7 +31,7 @@ export async function measureUpdates(
   );
   // Once without counting: connections are made, and plans, and code is compiled.
   await alternate(runs, 1);
-  const figures = toFigures(await alternate(runs, full ? 7 : 3));
+  const figures = toFigures(await alternate(runs, repetitions));
   for (const subject of subjects) await subject.close();
   const ratios = concurrency === 1 ? [] : [ratioOf(figures, [store.name, bare.name], "at least", bar)];
   return { group, row, unit: "updates/s", figures, ratios };

@@ -15,7 +15,8 @@ export const redis: BenchGroup = async function* ({ full, progress }) {
     yield await underPrefix(url, async (prefix) => {
       const updates = (concurrency === 1 ? 3_000 : 40_000) * (full ? 3 : 1);
       const subjects = [await rawUpdates(url, prefix), storeUpdates(url, prefix)] as const;
-      return measureUpdates(subjects, { group: "redis", row, concurrency, updates, bar: 0.7, full });
+      const repetitions = full ? 7 : 3;
+      return measureUpdates(subjects, { group: "redis", row, concurrency, updates, bar: 0.7, repetitions });
     });
   }
 };

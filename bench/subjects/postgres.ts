@@ -32,6 +32,39 @@ export async function inSchema<Value>(url: string, run: (schema: string) => Prom
   }
 }
 
+/** Milliseconds from a write in one store to the moment when another store on the same schema hears of it. */
+export async function hintDelays(
+  url: string,
+  schema: string,
+  listens: boolean,
+  count: number,
+): Promise<number[]> {
+  const pool = new Pool({ connectionString: url, max: 10 });
+  const options = listens ? { listen: () => new Client({ connectionString: url }) } : {};
+  const [here, there] = [1, 2].map(() => new PostgresTaskStore({ pool, schema, ...options }));
+  if (here === undefined || there === undefined) throw new Error("There are two stores.");
+  await here.migrate();
+  const record = sampleRecord(crypto.randomUUID());
+  await here.create(record);
+  let heard = (): void => undefined;
+  await there.watch(record.taskId, () => heard());
+  // Only who watches listens: both have a listener, as two servers have.
+  await here.watch(record.taskId, () => undefined);
+  const delays: number[] = [];
+  for (let { version } = record; delays.length < count;) {
+    const hearing = new Promise<void>((resolve) => {
+      heard = resolve;
+    });
+    const startMs = performance.now();
+    version = await here.update(record.taskId, patchOf(delays.length), version);
+    await hearing;
+    delays.push(performance.now() - startMs);
+  }
+  await Promise.all([here.close(), there.close()]);
+  await pool.end();
+  return delays;
+}
+
 /** The store, on a pool of ten. */
 export async function storeUpdates(
   url: string,

@@ -1,6 +1,6 @@
 import { schemaTooNew, unsuitableServer } from "./postgres-errors.ts";
 import type { PostgresConnection, PostgresPool } from "./client.ts";
-import { Deadline, withConnection } from "./run-statement.ts";
+import { onConnection } from "./on-connection.ts";
 import { migrations } from "./sql/migrations/index.ts";
 import { bindStatement } from "./sql/statement.ts";
 
@@ -16,17 +16,12 @@ const OLDEST_SERVER = 130_000;
  *
  * @throws `schema_too_new` when a later version made it; nothing has changed then.
  */
-export async function migrateSchema(pool: PostgresPool, schema: string): Promise<void> {
-  const deadline = new Deadline(MIGRATION_MS);
-  try {
-    await withConnection(pool, deadline, async (connection) => {
-      // First without a lock and without rights: a process that serves needs neither when the schema is there.
-      if ((await findVersion(connection, schema)) === migrations.length) return;
-      await inTransaction(connection, () => migrate(connection, schema));
-    });
-  } finally {
-    deadline.end();
-  }
+export function migrateSchema(pool: PostgresPool, schema: string): Promise<void> {
+  return onConnection(pool, MIGRATION_MS, async (connection) => {
+    // First without a lock and without rights: a process that serves needs neither when the schema is there.
+    if ((await findVersion(connection, schema)) === migrations.length) return;
+    await inTransaction(connection, () => migrate(connection, schema));
+  });
 }
 
 async function migrate(connection: PostgresConnection, schema: string): Promise<void> {

@@ -1,12 +1,8 @@
-import { deadlineError, judgeFault } from "./postgres-errors.ts";
-import type {
-  PostgresConnection,
-  PostgresPool,
-  PostgresQueryable,
-  PostgresResult,
-  PostgresStatement,
-} from "./client.ts";
+import type { PostgresQueryable, PostgresResult, PostgresStatement } from "./client.ts";
+import { withDeadline } from "./deadline.ts";
+import { guardPool, onConnection } from "./on-connection.ts";
 import type { ResolvedOptions } from "./options.ts";
+import { judgeFault } from "./postgres-errors.ts";
 import { bindStatement, type BoundStatement, type Statement } from "./sql/statement.ts";
 
 /** How often a statement is sent again that the server has undone, or a read whose connection broke. */
@@ -47,32 +43,29 @@ export class StatementRunner {
   async run(statement: Statement, values: unknown[], options: RunOptions = {}): Promise<PostgresResult> {
     const { deadlineMs, pool, random } = this.#options;
     const message = this.#message(statement, values);
-    const deadline = new Deadline(deadlineMs);
-    try {
-      for (let repeats = 0; ; repeats += 1) {
-        try {
-          return await withConnection(pool, deadline, (connection) => connection.query(message));
-        } catch (error) {
-          const fault = judgeFault(error);
-          const again = fault.sendAgain || (options.repeatable === true && fault.isBroken);
-          if (!again || repeats >= MAX_REPEATS || deadline.isOver) throw fault.error;
-          await deadline.bound(pause(random() * FIRST_PAUSE_MS * 2 ** repeats));
-        }
+    const endsAtMs = performance.now() + deadlineMs;
+    let leftMs = deadlineMs;
+    for (let repeats = 0; ; repeats += 1) {
+      try {
+        return await onConnection(pool, leftMs, (connection) => connection.query(message));
+      } catch (error) {
+        const fault = judgeFault(error);
+        const again = fault.sendAgain || (options.repeatable === true && fault.isBroken);
+        const pauseMs = random() * FIRST_PAUSE_MS * 2 ** repeats;
+        leftMs = Math.floor(endsAtMs - performance.now() - pauseMs);
+        if (!again || repeats === MAX_REPEATS || leftMs < 1) throw fault.error;
+        await pause(pauseMs);
       }
-    } finally {
-      deadline.end();
     }
   }
 
   /** Runs one statement where the caller has its own transaction. Nothing is repeated: that is the caller's to do. */
   async runOn(client: PostgresQueryable, statement: Statement, values: unknown[]): Promise<PostgresResult> {
-    const deadline = new Deadline(this.#options.deadlineMs);
     try {
-      return await deadline.bound(client.query({ text: this.#bind(statement).text, values }));
+      const { text } = this.#bind(statement);
+      return await withDeadline(client.query({ text, values }), this.#options.deadlineMs);
     } catch (error) {
       throw judgeFault(error).error;
-    } finally {
-      deadline.end();
     }
   }
 
@@ -90,86 +83,6 @@ export class StatementRunner {
     if (isNamed) this.#named += 1;
     return bound;
   }
-}
-
-/** Runs work on a connection of the pool, and gives it back, or closes it when it is broken or late. */
-export async function withConnection<T>(
-  pool: PostgresPool,
-  deadline: Deadline,
-  work: (connection: PostgresConnection) => Promise<T>,
-): Promise<T> {
-  const connecting = pool.connect();
-  let connection: PostgresConnection;
-  try {
-    connection = await deadline.bound(connecting);
-  } catch (error) {
-    // It may still come, after the deadline: then nobody wants it. If it does not, its error is the one above.
-    connecting.then(
-      (late) => late.release(),
-      () => undefined,
-    );
-    throw error;
-  }
-  connection.on("error", ignoreError);
-  let broken = true;
-  try {
-    const result = await deadline.bound(work(connection));
-    broken = false;
-    return result;
-  } catch (error) {
-    broken = judgeFault(error).isBroken || deadline.isOver;
-    throw error;
-  } finally {
-    connection.release(broken);
-    // Not before: the pool listens while it has the connection.
-    connection.removeListener("error", ignoreError);
-  }
-}
-
-/** The end of a call's time. */
-export class Deadline {
-  readonly #over: Promise<never>;
-  readonly #timer: ReturnType<typeof setTimeout>;
-  isOver = false;
-
-  constructor(deadlineMs: number) {
-    let reject: (error: Error) => void;
-    this.#over = new Promise<never>((_resolve, rejectOver) => {
-      reject = rejectOver;
-    });
-    // A call may settle in time and nobody look at this any more.
-    this.#over.catch(() => undefined);
-    this.#timer = setTimeout(() => {
-      this.isOver = true;
-      reject(deadlineError(deadlineMs));
-    }, deadlineMs);
-  }
-
-  /** The outcome of `work`, or a rejection when the time is over first. */
-  bound<T>(work: Promise<T>): Promise<T> {
-    return Promise.race([work, this.#over]);
-  }
-
-  end(): void {
-    clearTimeout(this.#timer);
-  }
-}
-
-/**
- * An error event that nobody listens to ends the process. Nothing is lost by not looking at it: the statement that
- * ran on a broken connection rejects, and an idle one is replaced by the pool.
- */
-function ignoreError(): void {
-  // See above.
-}
-
-/** Pools that have the listener. It stays when the store is closed: the pool goes on. */
-const guarded = new WeakSet<PostgresPool>();
-
-function guardPool(pool: PostgresPool): void {
-  if (guarded.has(pool)) return;
-  guarded.add(pool);
-  pool.on("error", ignoreError);
 }
 
 function pause(delayMs: number): Promise<void> {

@@ -34,6 +34,16 @@ withPostgres("what Postgres keeps", () => {
     expect(await store.update(taskId, { scope: undefined }, 110)).toBe(111);
   });
 
+  it("lets a claim pass the limit, and counts its lease in the next update", async () => {
+    const { store } = await freshStore({ maxRecordBytes: 1_000 });
+    const room = 1_000 - Buffer.byteLength(JSON.stringify(record("task-1", { data: "" })));
+    await store.create(record("task-1", { data: "x".repeat(room) }));
+    const [claimed] = await store.claim("owner", 60_000, { limit: 1 });
+    expect(Buffer.byteLength(JSON.stringify(claimed))).toBeGreaterThan(1_000);
+    expect(await codeOf(store.update("task-1", { data: "x".repeat(room) }, 2))).toBe("record_too_large");
+    expect(await store.update("task-1", { lease: undefined, data: "x".repeat(room) }, 2)).toBe(3);
+  });
+
   it("leaves a large field where it is when another field changes", async () => {
     const { store, sql } = await freshStore();
     const result = bigResult(64 * 1024);

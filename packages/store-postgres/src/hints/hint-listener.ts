@@ -1,7 +1,7 @@
 import type { PostgresListenClient } from "../client.ts";
+import { withDeadline } from "../deadline.ts";
 import { judgeFault, notHeard } from "../postgres-errors.ts";
 import type { QuietReporter } from "../quiet-reporter.ts";
-import { Deadline } from "../run-statement.ts";
 
 /** What the listener needs of its store. */
 export interface HintListenerParts {
@@ -90,22 +90,19 @@ export class HintListener {
   /** One connection, from its beginning to its end. */
   async #listen(): Promise<void> {
     const { channel, deadlineMs, makeClient, onHint } = this.#parts;
-    const opening = new Deadline(deadlineMs);
-    let client: PostgresListenClient | undefined;
+    const client = await withDeadline(Promise.resolve(makeClient()), deadlineMs);
+    const line = new Line(this.#stopping.signal);
+    client.on("error", (error) => line.cut(error));
+    client.on("end", () => line.cut(new Error("The connection that listens has ended.")));
+    client.on("notification", ({ channel: heardOn, payload }) => {
+      if (heardOn === channel && payload !== undefined && onHint(payload)) line.hear();
+    });
     try {
-      client = await opening.bound(Promise.resolve(makeClient()));
-      const line = new Line(this.#stopping.signal);
-      client.on("error", (error) => line.cut(error));
-      client.on("end", () => line.cut(new Error("The connection that listens has ended.")));
-      client.on("notification", ({ channel: heardOn, payload }) => {
-        if (heardOn === channel && payload !== undefined && onHint(payload)) line.hear();
-      });
-      await opening.bound(client.connect());
-      await opening.bound(client.query({ text: `LISTEN "${channel}"` }));
+      await withDeadline(client.connect(), deadlineMs);
+      await withDeadline(client.query({ text: `LISTEN "${channel}"` }), deadlineMs);
       await this.#hearEchoes(line);
     } finally {
-      opening.end();
-      if (client !== undefined) await letGo(client);
+      await letGo(client);
     }
   }
 
