@@ -20,12 +20,16 @@ withPostgres("a backend that is terminated", () => {
     onTestFinished(() => killer.end());
     const over = new AbortController();
     const killing = (async () => {
-      for (let kills = 0; kills < 30; kills += 1) {
-        await killer.query("SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid", [[...backends]]);
-        backends.clear();
-        await waitUntil(() => backends.size > 1, "the pool has new connections");
+      try {
+        for (let kills = 0; kills < 30; kills += 1) {
+          const pids = [...backends];
+          backends.clear();
+          await killer.query("SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid", [pids]);
+          await waitUntil(() => backends.size > 1, "the pool has new connections");
+        }
+      } finally {
+        over.abort();
       }
-      over.abort();
     })();
     const codes = new Set<string | undefined>();
     const acknowledged = await Promise.all(
@@ -57,7 +61,7 @@ withPostgres("a backend that is terminated", () => {
 
 withPostgres("a row that somebody else holds locked", () => {
   it("ends a write at its deadline, and the other tasks go on", async () => {
-    const { store, pool, schema } = await freshStore({ deadlineMs: 300 });
+    const { store, pool, schema } = await freshStore({ deadlineMs: 1_000 });
     await store.create(record("task-1"));
     await store.create(record("task-2"));
     const holder = await pool.connect();
@@ -75,7 +79,7 @@ withPostgres("a connection that goes silent", () => {
   it("is given up at the deadline, and the next call has another", async () => {
     const proxy = await TcpProxy.start(postgresUrl);
     const pool = testPool({ url: proxy.through(postgresUrl), max: 2 });
-    const { store } = await freshStore({ pool, deadlineMs: 500 });
+    const { store } = await freshStore({ pool, deadlineMs: 2_000 });
     onTestFinished(() => proxy.stop());
     await store.create(record("task-1"));
     proxy.silence();
