@@ -59,6 +59,20 @@ withPostgres("a backend that is terminated", () => {
   });
 });
 
+withPostgres("an idle connection that is terminated", () => {
+  it("does not end a process that listens to no error of its pool", async () => {
+    const { store, pool } = await freshStore();
+    await store.create(record("task-1"));
+    const killer = new Client({ connectionString: postgresUrl });
+    await killer.connect();
+    onTestFinished(() => killer.end());
+    const { rows } = await pool.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+    await killer.query("SELECT pg_terminate_backend($1)", [rows[0]?.pid]);
+    await waitUntil(() => pool.totalCount === 0, "the pool has noticed");
+    expect((await store.get("task-1"))?.version).toBe(1);
+  });
+});
+
 withPostgres("a row that somebody else holds locked", () => {
   it("ends a write at its deadline, and the other tasks go on", async () => {
     const { store, pool, schema } = await freshStore({ deadlineMs: 1_000 });

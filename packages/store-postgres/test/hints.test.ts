@@ -81,6 +81,22 @@ withPostgres("notifications", () => {
     }
   });
 
+  it.each([
+    ["with", { listen: listenClient }],
+    ["without", {}],
+  ])(
+    "%s them, a watch tells what others did between a write of its own store and its beginning",
+    async (_name, options) => {
+      const { store, another } = await freshStore({ ...options, watchPollMs: never, echoMs: never });
+      const second = another();
+      await store.create(record("task-1"));
+      await second.update("task-1", { cancelRequestedAt: "2026-01-02T03:04:05.678Z" }, 1);
+      let hints = 0;
+      await store.watch("task-1", () => (hints += 1));
+      await waitUntil(() => hints > 0, "the watch tells");
+    },
+  );
+
   it("are off by default: no LISTEN, no NOTIFY, and a look finds the change", async () => {
     const { store, schema, another } = await freshStore({ watchPollMs: 50 });
     const heard: PostgresNotification[] = [];

@@ -59,6 +59,20 @@ withPostgres("migrate()", () => {
     await pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
   });
 
+  it("takes a schema that is there and empty, with the right to create in it alone", async () => {
+    const { pool } = await freshStore();
+    const schema = schemaName();
+    const role = schemaName();
+    await pool.query(`CREATE SCHEMA "${schema}"; CREATE ROLE ${role}`);
+    await pool.query(`GRANT USAGE, CREATE ON SCHEMA "${schema}" TO ${role}`);
+    const store = new PostgresTaskStore({ pool: testPool({ options: `-c role=${role}` }), schema });
+    await store.migrate();
+    await store.create(record("task-1"));
+    await store.close();
+    await dropSchema(schema);
+    await pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+  });
+
   it("quotes the schema: a name with capitals is another schema, and a reserved word is one", async () => {
     for (const schema of [`Upper_${schemaName()}`, "table"]) {
       const store = new PostgresTaskStore({ pool: testPool(), schema });

@@ -24,6 +24,9 @@ interface Watched {
 /** Tasks in one statement of a look. */
 const LOOK_BATCH = 1_000;
 
+/** Versions that are remembered of what this store wrote last: whoever creates or claims a task soon watches it. */
+const MAX_WRITTEN = 1_000;
+
 /**
  * The watches of one store. A change by the store itself is told at once; one by another process when a
  * notification says so, or when a look finds another version. A look is one small statement for all watched tasks
@@ -35,6 +38,8 @@ export class WatchedTasks {
   readonly #watched = new Map<string, Watched>();
   /** The ids of watched tasks by what notifications call them. */
   readonly #byKey = new Map<string, string>();
+  /** What this store wrote last, the oldest first. */
+  readonly #written = new Map<string, string>();
   #timer: ReturnType<typeof setInterval> | undefined;
   #lookedAtMs = 0;
   #isLooking = false;
@@ -52,7 +57,7 @@ export class WatchedTasks {
     this.#watched.set(taskId, watched);
     this.#byKey.set(hintKey(taskId), taskId);
     this.#timer ??= this.#lookRegularly();
-    if (watched.version === undefined) await this.#look([taskId]);
+    if (watched.version === undefined) await this.#findFirst(taskId, watched);
     let isOver = false;
     return async () => {
       if (isOver) return;
@@ -65,6 +70,9 @@ export class WatchedTasks {
 
   /** After a change by this store: what others did before it is not looked for any more. */
   changed(taskId: string, version: string): void {
+    this.#written.delete(taskId);
+    this.#written.set(taskId, version);
+    if (this.#written.size > MAX_WRITTEN) this.#written.delete(this.#written.keys().next().value ?? "");
     const watched = this.#watched.get(taskId);
     if (watched === undefined) return;
     watched.version = version;
@@ -93,6 +101,17 @@ export class WatchedTasks {
     this.#listeners.clear();
     this.#watched.clear();
     this.#byKey.clear();
+    this.#written.clear();
+  }
+
+  /**
+   * With which version the watch begins. What others did since a write of our own is a change: an engine that claims a
+   * task and then watches it hears of a cancel that came in between.
+   */
+  async #findFirst(taskId: string, watched: Watched): Promise<void> {
+    watched.version = this.#written.get(taskId);
+    const looking = this.#look([taskId]);
+    if (watched.version === undefined) await looking;
   }
 
   #lookRegularly(): ReturnType<typeof setInterval> {
