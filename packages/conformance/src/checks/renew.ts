@@ -53,6 +53,15 @@ export const renewChecks: readonly Check[] = [
     },
   }),
   leaseCheck({
+    id: "renew.other-kinds-too",
+    rule: "C29",
+    title: "renew() of a record that has a kind holds it as it holds a task",
+    async run(ctx, store) {
+      await store.create(heldRecord(ctx.unitMs, { kind: "transfer", data: { offset: 1 } }));
+      expectEqual(await store.renew([held], longLeaseMs), [], "What renew() of another kind resolved to");
+    },
+  }),
+  leaseCheck({
     id: "renew.revives-the-lapsed",
     rule: "C29",
     title: "renew() of a lease that lapsed and that nobody took holds the task again",

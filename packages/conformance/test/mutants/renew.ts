@@ -36,6 +36,15 @@ export const renewMutants: readonly Mutant[] = [
     },
   },
   {
+    fault: "renew() finds tasks alone, as claim() does",
+    caughtBy: ["renew.other-kinds-too"],
+    Store: class extends ReferenceTaskStore {
+      override renewOne(lease: HeldLease, leaseMs: number): boolean {
+        return this.live(lease.taskId)?.record.kind === undefined && super.renewOne(lease, leaseMs);
+      }
+    },
+  },
+  {
     fault: "renew() writes the new duration into the record",
     caughtBy: ["renew.changes-no-record"],
     Store: class extends ReferenceTaskStore {
