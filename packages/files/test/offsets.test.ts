@@ -93,6 +93,25 @@ describe("P55: offset rules", () => {
   });
 });
 
+// CASES part 2, files: "resume after a restart always fails".
+test("P58: restarted after every chunk, the upload goes on where it was, and its sha256 is right", async () => {
+  const started = await startFiles();
+  const whole = someBytes(5_000);
+  const id = await openUpload(await openDoor(started.files), { size: 5_000, sha256: sha256(whole) });
+  let current = started;
+  for (let offset = 0; offset < whole.length; offset += 500) {
+    await current.files.close();
+    current = current.second();
+    const door = await openDoor(current.files);
+    expect(await statusOf(door, id)).toMatchObject({ offset });
+    await answerOf(write(door, id, offset, whole.subarray(offset, offset + 500)));
+  }
+  const door = await openDoor(current.second().files);
+  expect(await answerOf(door.call("file_transfer_commit", { transferId: id }))).toMatchObject({
+    sha256: sha256(whole),
+  });
+});
+
 describe("P62: true limits", () => {
   const maxMessageBytes = 64 * 1024;
 

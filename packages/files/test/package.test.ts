@@ -50,6 +50,13 @@ test("the built files import no SDK, and their declarations name no type of anot
   expect(modulesOf(await built("index.d.ts"))).toEqual(["@longjobs/core"]);
 });
 
+// CASES part 2, files: "sync fs calls on the request path".
+test("no call of the built files blocks the process", async () => {
+  expect(await built("index.js")).not.toMatch(
+    /\b(?:open|read|write|stat|lstat|fstat|unlink|rename|link|mkdir|exists|realpath|readdir|fsync|pbkdf2|scrypt|exec)Sync\b/,
+  );
+});
+
 test("the package has one entry", async () => {
   const manifest = JSON.parse(await readFile(new URL("../package.json", import.meta.url), "utf8")) as {
     exports: Record<string, unknown>;
