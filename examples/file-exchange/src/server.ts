@@ -2,8 +2,8 @@
  * Takes large CSV files, sums them up as a durable task, and gives the result as a file. The tools and the endpoint for the
  * bytes are in one server, over one log.
  */
-import { createServer } from "node:http";
-import { mkdir, rename, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { join, resolve } from "node:path";
 import { createFiles, toNodeListener } from "@longjobs/files";
 import { WalTaskStore } from "@longjobs/store-wal";
@@ -61,6 +61,21 @@ tasks.taskTool(
 );
 // #endregion
 
+// #region page
+const page = await readFile(new URL("page.html", import.meta.url));
+const tusClient = await readFile(new URL("../node_modules/tus-js-client/dist/tus.min.js", import.meta.url));
+/** The page for people: it needs a URL that takes uploads, and the client of TUS. */
+async function servePage(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const send = (type: string, body: Buffer | string): void =>
+    void response.writeHead(200, { "content-type": type }).end(body);
+  if (request.url === "/grant" && request.method === "POST") {
+    const endpoint = await files.createUploadUrl({ root: "inbox", directory: "from-people" });
+    return send("application/json", JSON.stringify({ endpoint }));
+  }
+  return request.url === "/tus.min.js" ? send("text/javascript", tusClient) : send("text/html", page);
+}
+// #endregion
+
 const handler = createMcpHandler(() => {
   const mcp = new McpServer({ name: "file-exchange", version: "1.0.0" });
   return files.attach(tasks.attach(mcp));
@@ -69,6 +84,7 @@ const serveMcp = toNodeHandler(handler);
 const serveFiles = toNodeListener(files);
 const server = createServer((request, response) => {
   if (request.url?.startsWith("/files") === true) serveFiles(request, response);
-  else void serveMcp(request, response);
+  else if (request.url?.startsWith("/mcp") === true) void serveMcp(request, response);
+  else void servePage(request, response);
 });
 server.listen(port, "127.0.0.1", () => process.send?.("listening"));
