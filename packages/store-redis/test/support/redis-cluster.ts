@@ -13,9 +13,13 @@ export interface RedisCluster {
 const SLOTS = 16_384;
 
 /** Starts three nodes, gives each a third of the slots, and waits until they agree. */
-export async function startRedisCluster(): Promise<RedisCluster> {
+export async function startRedisCluster(options: readonly string[] = []): Promise<RedisCluster> {
   const busPorts = await Promise.all([0, 1, 2].map(freePort));
-  const nodes = await Promise.all(busPorts.map(startNode));
+  const nodes = await Promise.all(
+    busPorts.map((busPort) =>
+      startRedisServer(["--cluster-enabled", "yes", "--cluster-port", String(busPort), ...options]),
+    ),
+  );
   const clients = nodes.map(({ port }) => new Redis(port, "127.0.0.1"));
   try {
     for (const [index, client] of clients.entries()) {
@@ -37,10 +41,6 @@ export async function startRedisCluster(): Promise<RedisCluster> {
     ports: nodes.map(({ port }) => port),
     stop: async () => void (await Promise.all(nodes.map((node) => node.stop()))),
   };
-}
-
-function startNode(busPort: number): Promise<RedisServer> {
-  return startRedisServer(["--cluster-enabled", "yes", "--cluster-port", String(busPort)]);
 }
 
 async function isWhole(client: Redis): Promise<boolean> {

@@ -1,5 +1,5 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,13 +31,31 @@ export async function startRedisServer(options: readonly string[] = []): Promise
   // The port may be taken by somebody else between the look and the start.
   for (let attempt = 0; ; attempt += 1) {
     const port = await freePort();
-    const start = (): Promise<ChildProcess> => launch(dir, port, options);
+    const standard = ["--port", String(port), "--bind", "127.0.0.1", "--dir", dir, "--save", ""];
+    const start = (): Promise<ChildProcess> =>
+      launch([...standard, ...options], /Ready to accept connections/);
     try {
       return ownedServer(dir, port, start, await start());
     } catch (error) {
       if (attempt === 4) throw error;
     }
   }
+}
+
+/** Starts a Sentinel that makes the replica of this primary the next one when it is gone, after half a second. */
+export async function startSentinel(primaryPort: number): Promise<RedisServer> {
+  const dir = mkdtempSync(join(tmpdir(), "store-redis-"));
+  const port = await freePort();
+  const config = join(dir, "sentinel.conf");
+  const rules = [
+    `monitor tasks 127.0.0.1 ${primaryPort} 1`,
+    "down-after-milliseconds tasks 500",
+    "failover-timeout tasks 5000",
+  ];
+  writeFileSync(config, rules.map((rule) => `sentinel ${rule}\n`).join(""));
+  const options = [config, "--sentinel", "--port", String(port), "--bind", "127.0.0.1", "--dir", dir];
+  const start = (): Promise<ChildProcess> => launch(options, /Sentinel ID is/);
+  return ownedServer(dir, port, start, await start());
 }
 
 function ownedServer(
@@ -70,10 +88,9 @@ function ownedServer(
   };
 }
 
-/** Resolves when the server takes connections. */
-function launch(dir: string, port: number, options: readonly string[]): Promise<ChildProcess> {
-  const standard = ["--port", String(port), "--bind", "127.0.0.1", "--dir", dir, "--save", ""];
-  const child = spawn("redis-server", [...standard, ...options], { stdio: ["ignore", "pipe", "inherit"] });
+/** Resolves when the server has said that it is there. */
+function launch(options: readonly string[], isThere: RegExp): Promise<ChildProcess> {
+  const child = spawn("redis-server", options, { stdio: ["ignore", "pipe", "inherit"] });
   running.add(child);
   child.once("exit", () => running.delete(child));
   // A test run that fails ends all the same.
@@ -85,7 +102,7 @@ function launch(dir: string, port: number, options: readonly string[]): Promise<
     child.once("exit", () => reject(new Error(`redis-server ended at once:\n${log}`)));
     child.stdout.on("data", (text: Buffer) => {
       log += String(text);
-      if (/Ready to accept connections/.test(log)) resolve(child);
+      if (isThere.test(log)) resolve(child);
     });
   });
 }

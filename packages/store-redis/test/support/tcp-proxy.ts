@@ -17,6 +17,8 @@ export interface TcpProxy {
   mode: ProxyMode;
   /** Connections taken since the start. */
   readonly connections: number;
+  /** How often a request came after a reply had gone out: round trips, when replies are under way for a while. */
+  readonly turns: number;
   /** Pieces of replies that were kept since the start. */
   readonly kept: number;
   /** Once a request with this text has passed the proxy is deaf. */
@@ -32,6 +34,8 @@ export async function startTcpProxy(targetPort: number, delayMs = 0): Promise<Tc
   let mode: ProxyMode = "open";
   let connections = 0;
   let kept = 0;
+  let turns = 0;
+  let hasReplied = true;
   let deafAfter: string | undefined;
   const reset = (): void => {
     for (const socket of sockets) socket.destroy();
@@ -54,13 +58,19 @@ export async function startTcpProxy(targetPort: number, delayMs = 0): Promise<Tc
       });
     }
     near.on("data", (bytes) => {
+      if (hasReplied) turns += 1;
+      hasReplied = false;
       if (deafAfter !== undefined && bytes.includes(deafAfter)) mode = "deaf";
       if (mode !== "silent") far.write(bytes);
     });
+    const reply = (bytes: Buffer): void => {
+      hasReplied = true;
+      near.write(bytes);
+    };
     far.on("data", (bytes) => {
       if (mode === "silent" || mode === "deaf") kept += 1;
-      else if (delayMs === 0) near.write(bytes);
-      else setTimeout(() => near.write(bytes), delayMs);
+      else if (delayMs === 0) reply(bytes);
+      else setTimeout(reply, delayMs, bytes);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -72,6 +82,9 @@ export async function startTcpProxy(targetPort: number, delayMs = 0): Promise<Tc
     set mode(next) {
       mode = next;
       if (next === "cut") reset();
+    },
+    get turns() {
+      return turns;
     },
     get kept() {
       return kept;
