@@ -1,6 +1,7 @@
 import { storeErrors, type TaskRecord } from "@longjobs/core";
 import { homeIndex, indexOf } from "./lease-indexes.ts";
 import { createTask } from "./lua/create-task.ts";
+import { unknownReply } from "./redis-errors.ts";
 import type { StoreContext } from "./store-context.ts";
 import { placeOf } from "./store-keys.ts";
 import { appendFields, assertRecord, leaseArgument, lifeArgument, tokenArgument } from "./task-fields.ts";
@@ -38,8 +39,11 @@ export function prepareCreate(
   appendFields(taskId, record, values, maxRecordBytes);
   return () =>
     runner.run(createTask, scriptKeys, values, (reply) => {
-      const [code, bytes] = reply as number[];
-      if (code === 0) throw storeErrors.taskExists(taskId);
-      if (code === -2) throw storeErrors.recordTooLarge(taskId, Number(bytes), maxRecordBytes);
+      const [code, bytes] = reply as readonly unknown[];
+      // A client may be set to give numbers as texts.
+      if (Number(code) === 1) return;
+      if (Number(code) === 0) throw storeErrors.taskExists(taskId);
+      if (Number(code) === -2) throw storeErrors.recordTooLarge(taskId, Number(bytes), maxRecordBytes);
+      throw unknownReply(code);
     });
 }

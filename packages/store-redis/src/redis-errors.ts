@@ -100,6 +100,15 @@ export function indexesKeptChanging(taskIds: readonly string[]): LongJobsError {
   );
 }
 
+/** An answer that no script of ours gives: something between us and the server made it. */
+export function unknownReply(code: unknown): LongJobsError {
+  return new LongJobsError(
+    "store_unavailable",
+    `Redis answered a script with ${JSON.stringify(code)?.slice(0, 100)}, which it never returns; the write may or may not have happened.`,
+    { retryable: true },
+  );
+}
+
 /** True for the one refusal that is answered by sending the script itself. */
 export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");

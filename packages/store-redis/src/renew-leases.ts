@@ -30,10 +30,11 @@ export async function renewLeases(
       const chunk = chunks[position] ?? [];
       const answers = await renewChunk(context, chunk, leaseMs);
       for (const [index, lease] of chunk.entries()) {
-        const answer = answers[index];
-        if (answer === 0) lost.push(lease.taskId);
-        else if (answer !== 1) {
-          context.indexes.learn([String(answer)]);
+        // A client may be set to give numbers as texts; no index has such a name.
+        const answer = String(answers[index]);
+        if (answer === "0") lost.push(lease.taskId);
+        else if (answer !== "1") {
+          context.indexes.learn([answer]);
           unknown.push(lease);
         }
       }

@@ -1,7 +1,7 @@
 import { storeErrors, type TaskPatch } from "@longjobs/core";
 import { homeIndex } from "./lease-indexes.ts";
 import { updateTask } from "./lua/update-task.ts";
-import { indexesKeptChanging } from "./redis-errors.ts";
+import { indexesKeptChanging, unknownReply } from "./redis-errors.ts";
 import type { StoreContext } from "./store-context.ts";
 import { placeOf, type TaskPlace } from "./store-keys.ts";
 import { appendFields, leaseArgument, lifeArgument, tokenArgument } from "./task-fields.ts";
@@ -44,10 +44,12 @@ export function prepareUpdate(
   const place = placeOf(taskId);
   const read = (reply: unknown): number => {
     const [code, detail] = reply as readonly unknown[];
-    if (code === 0) throw storeErrors.unknownTask(taskId);
-    if (code === -1) throw storeErrors.versionConflict(taskId, expectedVersion, Number(detail));
-    if (code === -2) throw storeErrors.recordTooLarge(taskId, Number(detail), maxRecordBytes);
-    return nextVersion;
+    // A client may be set to give numbers as texts.
+    if (Number(code) === 1) return nextVersion;
+    if (Number(code) === 0) throw storeErrors.unknownTask(taskId);
+    if (Number(code) === -1) throw storeErrors.versionConflict(taskId, expectedVersion, Number(detail));
+    if (Number(code) === -2) throw storeErrors.recordTooLarge(taskId, Number(detail), maxRecordBytes);
+    throw unknownReply(code);
   };
   if (facts !== undefined) return () => runIndexedUpdate(context, place, values, facts).then(read);
   // Most patches touch nothing but the task.
@@ -100,7 +102,7 @@ async function runIndexedUpdate(
     const facts = [member, life, lease, token, home, ...names];
     const reply = await runner.run<readonly unknown[]>(updateTask, given, [...values, ...facts]);
     const [code, from, to] = reply;
-    if (code !== 2) return reply;
+    if (Number(code) !== 2) return reply;
     indexes.learn([String(from), String(to)]);
   }
   throw indexesKeptChanging([taskId]);

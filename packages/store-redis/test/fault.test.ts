@@ -166,7 +166,7 @@ withOwnServers("a server in trouble", () => {
     const client = testClient(server.url);
     const { store } = testStore(server.url, { client });
     await store.create(record("task", { ttlMs: 60_000, work: { tool: "t" } }));
-    await client.config("SET", "maxmemory", "1mb");
+    await client.config("SET", "maxmemory", "100kb");
     for (const call of [
       () => store.create(record("other", { data: "x".repeat(100_000) })),
       () => store.update("task", { statusMessage: undefined, data: "x".repeat(100_000) }, 1),

@@ -1,12 +1,15 @@
+import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TaskRecord } from "@longjobs/core";
+import { Redis, type RedisOptions } from "ioredis";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { RedisTaskStore, type RedisTaskStoreOptions } from "../src/index.ts";
 import { findRedis, withRedis } from "./support/find-redis.ts";
 import { recordingClient } from "./support/recording-client.ts";
 import { bigResult, record } from "./support/records.ts";
-import { freshPrefix, testClient, testStore } from "./support/store-fixture.ts";
+import { freshPrefix, keysUnder, testClient, testStore } from "./support/store-fixture.ts";
 import { startTcpProxy } from "./support/tcp-proxy.ts";
+import { waitUntil } from "./support/wait-until.ts";
 
 const found = await findRedis();
 afterAll(() => found?.stop());
@@ -146,6 +149,46 @@ withRedis("RedisTaskStore", found, (url) => {
       code: "record_too_large",
     });
     expect(await store.get("task")).toMatchObject({ version: 130 });
+  });
+
+  it.each<[string, RedisOptions]>([
+    ["RESP2", { protocol: 2 }],
+    ["RESP3 with its own shapes", { protocol: 3, replyMapping: "resp3" }],
+    ["numbers as texts", { stringNumbers: true }],
+    ["pipelines of its own", { enableAutoPipelining: true }],
+    ["a prefix of its own", { keyPrefix: `${randomUUID()}:` }],
+  ])("a client with %s serves as well", async (_name, options) => {
+    const client = new Redis(url, options as object);
+    const admin = testClient(url);
+    const keyPrefix = freshPrefix(url);
+    const store = new RedisTaskStore({ client, keyPrefix });
+    const created = record("task", {
+      data: { list: [], deep: [1.5, null] },
+      work: { tool: "t" },
+      ttlMs: 60_000,
+    });
+    let hints = 0;
+    await store.watch("task", () => {
+      hints += 1;
+    });
+    await store.create(created);
+    expect(await store.get("task")).toEqual(created);
+    await expect(store.create(created)).rejects.toMatchObject({ code: "task_exists" });
+    await expect(store.update("task", {}, 7)).rejects.toMatchObject({
+      code: "version_conflict",
+      partial: { expectedVersion: 7, actualVersion: 1 },
+    });
+    expect(await store.update("task", { ttlMs: 1, lease: undefined }, 1)).toBe(2);
+    await waitUntil(async () => (await store.get("task")) === undefined, "the task expires");
+    expect(await store.sweep()).toBe(1);
+    await store.create(created);
+    const [claimed] = await store.claim("owner", 60_000, { limit: 1, tools: ["t"] });
+    expect(await store.renew([{ taskId: "task", token: claimed?.lease?.token ?? "" }], 60_000)).toEqual([]);
+    expect(await store.renew([{ taskId: "task", token: "another" }], 60_000)).toEqual(["task"]);
+    await waitUntil(() => hints > 0, "the watch hears");
+    await store.close();
+    client.disconnect();
+    for (const key of await keysUnder(admin, options.keyPrefix ?? keyPrefix)) await admin.del(key);
   });
 
   it("close() waits for the reply of a call that is under way", async () => {

@@ -98,3 +98,13 @@ it("a reply that is no record is record_corrupt", async () => {
     await expect(store.get("task")).rejects.toMatchObject({ code: "record_corrupt" });
   }
 });
+
+it("an answer that no script gives is no success", async () => {
+  for (const reply of ["*1\r\n:9\r\n", "*0\r\n", "*1\r\n$2\r\nOK\r\n"]) {
+    const { store } = await storeAnswered((name) => (name === "evalsha" ? reply : undefined));
+    await expect(store.create(record("task"))).rejects.toMatchObject({ code: "store_unavailable" });
+    await expect(store.update("task", { statusMessage: "x" }, 1)).rejects.toMatchObject({
+      code: "store_unavailable",
+    });
+  }
+});

@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import { freePort } from "./free-port.ts";
+import { freeNodePort } from "./free-port.ts";
 import { startRedisServer, type RedisServer } from "./redis-server.ts";
 import { waitUntil } from "./wait-until.ts";
 
@@ -14,12 +14,10 @@ const SLOTS = 16_384;
 
 /** Starts three nodes, gives each a third of the slots, and waits until they agree. */
 export async function startRedisCluster(options: readonly string[] = []): Promise<RedisCluster> {
-  const busPorts = await Promise.all([0, 1, 2].map(freePort));
-  const nodes = await Promise.all(
-    busPorts.map((busPort) =>
-      startRedisServer(["--cluster-enabled", "yes", "--cluster-port", String(busPort), ...options]),
-    ),
-  );
+  const start = (): Promise<RedisServer> =>
+    startRedisServer(["--cluster-enabled", "yes", ...options], freeNodePort);
+  // One after the other: each looks for ports that the others do not have.
+  const nodes = [await start(), await start(), await start()];
   const clients = nodes.map(({ port }) => new Redis(port, "127.0.0.1"));
   try {
     for (const [index, client] of clients.entries()) {
@@ -27,7 +25,7 @@ export async function startRedisCluster(options: readonly string[] = []): Promis
       const last = Math.ceil(((index + 1) * SLOTS) / nodes.length);
       await client.cluster("ADDSLOTS", ...Array.from({ length: last - first }, (_, slot) => first + slot));
       await client.cluster("SET-CONFIG-EPOCH", index + 1);
-      if (index > 0) await client.cluster("MEET", "127.0.0.1", nodes[0]?.port ?? 0, busPorts[0] ?? 0);
+      if (index > 0) await client.cluster("MEET", "127.0.0.1", nodes[0]?.port ?? 0);
     }
     await waitUntil(
       async () => (await Promise.all(clients.map(isWhole))).every(Boolean),

@@ -26,11 +26,14 @@ export function hasRedisServer(): boolean {
 }
 
 /** Starts a server of the test's own on a free port. It keeps nothing on disk unless the options say so. */
-export async function startRedisServer(options: readonly string[] = []): Promise<RedisServer> {
+export async function startRedisServer(
+  options: readonly string[] = [],
+  findPort: () => Promise<number> = freePort,
+): Promise<RedisServer> {
   const dir = mkdtempSync(join(tmpdir(), "store-redis-"));
   // The port may be taken by somebody else between the look and the start.
   for (let attempt = 0; ; attempt += 1) {
-    const port = await freePort();
+    const port = await findPort();
     const standard = ["--port", String(port), "--bind", "127.0.0.1", "--dir", dir, "--save", ""];
     const start = (): Promise<ChildProcess> =>
       launch([...standard, ...options], /Ready to accept connections/);
