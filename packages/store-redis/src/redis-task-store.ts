@@ -62,7 +62,7 @@ export class RedisTaskStore implements TaskStore, WatchableTaskStore, LeasingTas
     this.#claims = new TaskClaims(this.#context);
     this.#watchers = new TaskWatchers(onError);
     this.#listener = new ChangeListener({
-      connect: () => connectListener(client, commandTimeoutMs),
+      connect: () => connectListener(client),
       inTime: (command) => runner.finish(command),
       onHint: (taskId) => this.#watchers.notify(taskId),
       onError,

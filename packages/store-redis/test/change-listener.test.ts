@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { TaskLifecycle } from "@longjobs/core";
-import type { Redis } from "ioredis";
+import { Redis } from "ioredis";
 import { afterAll, expect, it, onTestFinished } from "vitest";
 import { ChangeListener } from "../src/change-listener.ts";
-import type { RedisConnection, RedisTaskStore } from "../src/index.ts";
+import { RedisTaskStore, type RedisConnection } from "../src/index.ts";
 import { quietClient } from "./support/clients.ts";
 import { findRedis, withOwnServers, withRedis } from "./support/find-redis.ts";
 import { record } from "./support/records.ts";
@@ -165,6 +165,11 @@ withOwnServers("notifications that do not work", () => {
     const workerUrl = server.url.replace("//", "//mute:mute@");
     const { worker, waiter } = twoEngines(server.url, { workerUrl });
     await endsByPolling(worker, waiter);
+    // Not even half a write: the engine would hide a write that happened and was refused.
+    const { store } = testStore(server.url, { client: testClient(workerUrl) });
+    await store.create(record("task", { work: { tool: "t" } }));
+    expect(await store.update("task", { status: "input_required" }, 1)).toBe(2);
+    expect(await store.claim("owner", 60_000, { limit: 1, tools: ["t"] })).toHaveLength(1);
   });
 
   it("P48: a user who may not subscribe: it is reported once, and waits end within the poll floor", async () => {
@@ -224,6 +229,22 @@ withOwnServers("notifications that do not work", () => {
     expect(errors).toHaveLength(1);
   });
 
+  it("P54: Sentinels that are all away are not stormed either", async () => {
+    const stub = await stubServer(() => BREAK);
+    const client = new Redis({
+      sentinels: [{ host: "127.0.0.1", port: stub.port }],
+      name: "tasks",
+      lazyConnect: true,
+    });
+    const store = new RedisTaskStore({ client, onError: () => undefined });
+    await store.watch("task", () => {});
+    await firstSecond();
+    expect(stub.connections).toBeGreaterThan(1);
+    expect(stub.connections).toBeLessThan(10);
+    await store.close();
+    client.disconnect();
+  });
+
   it("P54: a server that takes a connection and breaks it at once is not stormed either", async () => {
     const server = await testServer();
     const stub = await stubServer((name) => (name === "subscribe" ? BREAK : undefined));
@@ -253,26 +274,59 @@ withOwnServers("notifications that do not work", () => {
   });
 });
 
+/** A connection that does what the test says. */
+function fakeConnection(
+  commands: Partial<Record<"subscribe" | "ping", () => Promise<unknown>>>,
+): FakeConnection {
+  const connection = {
+    isDisconnected: false,
+    connect: () => Promise.resolve(),
+    subscribe: () => Promise.resolve(),
+    unsubscribe: () => Promise.resolve(),
+    ping: () => Promise.resolve(),
+    on: () => undefined,
+    disconnect: () => void (connection.isDisconnected = true),
+    ...commands,
+  };
+  return connection as unknown as FakeConnection;
+}
+
+type FakeConnection = RedisConnection & { readonly isDisconnected: boolean };
+
+it("a watch resolves when the server has confirmed it, the first one and each that follows", async () => {
+  const confirmed: (() => void)[] = [];
+  const subscribe = (): Promise<void> => new Promise((resolve) => confirmed.push(resolve));
+  const listener = new ChangeListener({
+    connect: () => fakeConnection({ subscribe }),
+    inTime: (command) => command,
+    onHint: () => undefined,
+    onError: undefined,
+  });
+  onTestFinished(() => listener.close());
+  for (const name of ["first", "second"]) {
+    let isJoined = false;
+    const joining = listener.join(name, name).then(() => (isJoined = true));
+    await waitUntil(() => confirmed.length > 0, "the subscription is sent");
+    expect(isJoined).toBe(false);
+    confirmed.pop()?.();
+    await joining;
+  }
+});
+
 it("a connection that is silent and open is given up at a heartbeat, and replaced", async () => {
-  const opened: { disconnected: boolean }[] = [];
+  const opened: FakeConnection[] = [];
   const hinted: string[] = [];
   let answering = true;
   let heartbeats = 0;
+  const ping = (): Promise<unknown> => {
+    heartbeats += 1;
+    return answering ? Promise.resolve("PONG") : Promise.reject(new Error("late"));
+  };
   const listener = new ChangeListener({
     connect: () => {
-      const connection = {
-        disconnected: false,
-        connect: () => Promise.resolve(),
-        subscribe: () => Promise.resolve(),
-        ping: () => {
-          heartbeats += 1;
-          return answering ? Promise.resolve("PONG") : Promise.reject(new Error("late"));
-        },
-        on: () => undefined,
-        disconnect: () => void (connection.disconnected = true),
-      };
+      const connection = fakeConnection({ ping });
       opened.push(connection);
-      return connection as unknown as RedisConnection;
+      return connection;
     },
     inTime: (command) => command,
     onHint: (taskId) => hinted.push(taskId),
@@ -285,6 +339,6 @@ it("a connection that is silent and open is given up at a heartbeat, and replace
   expect(opened).toHaveLength(1);
   answering = false;
   await waitUntil(() => opened.length === 2, "another connection is opened");
-  expect(opened[0]?.disconnected).toBe(true);
+  expect(opened[0]?.isDisconnected).toBe(true);
   await waitUntil(() => hinted.includes("task"), "the listener is told to look");
 });

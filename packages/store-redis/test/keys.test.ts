@@ -57,6 +57,19 @@ withRedis("the keys of a store", found, (url) => {
     expect(await store.claim("claimer", 1_000, { limit: 1, tools: ["new"] })).toHaveLength(1);
   });
 
+  it("P23: a task without an end leaves no entry of an end that an earlier task of its id had", async () => {
+    const { store, keyPrefix, client } = testStore(url);
+    await store.create(record("reborn", { ttlMs: 1 }));
+    await waitUntil(async () => (await store.get("reborn")) === undefined, "the first task expires");
+    await store.create(record("reborn", { ttlMs: null }));
+    expect((await keysUnder(client, keyPrefix)).filter((key) => key.endsWith(":exp"))).toEqual([]);
+    await store.update("reborn", { ttlMs: 60_000 }, 1);
+    await store.update("reborn", { ttlMs: null }, 2);
+    expect((await keysUnder(client, keyPrefix)).filter((key) => key.endsWith(":exp"))).toEqual([]);
+    expect(await store.sweep()).toBe(0);
+    expect(await store.get("reborn")).toMatchObject({ version: 3 });
+  });
+
   it("a sweep of 1,000 expired tasks takes them all, and their entries in every index", async () => {
     const { store, keyPrefix, client } = testStore(url);
     const ids = Array.from({ length: 1_000 }, (_, index) => `task-${index}`);

@@ -149,6 +149,9 @@ withRedis("RedisTaskStore", found, (url) => {
       code: "record_too_large",
     });
     expect(await store.get("task")).toMatchObject({ version: 130 });
+    // What a patch deletes makes room for what it sets.
+    const result = { text: "x".repeat(room - '"result":{"text":"'.length) };
+    expect(await store.update("task", { data: undefined, result }, 130)).toBe(131);
   });
 
   it.each<[string, RedisOptions]>([

@@ -6,6 +6,8 @@ export interface StubServer {
   readonly port: number;
   /** The names of the commands that came, in order. */
   readonly commands: readonly string[];
+  /** Connections taken since the start. */
+  readonly connections: number;
 }
 
 /** Replies as they are written on the wire, such as `"-LOADING Redis is loading\r\n"`. */
@@ -18,7 +20,9 @@ export const BREAK = "break";
 export async function stubServer(reply: Reply): Promise<StubServer> {
   const commands: string[] = [];
   const sockets = new Set<Socket>();
+  let connections = 0;
   const server = createServer((socket) => {
+    connections += 1;
     sockets.add(socket);
     socket.on("error", () => undefined);
     let unread = Buffer.alloc(0);
@@ -39,7 +43,13 @@ export async function stubServer(reply: Reply): Promise<StubServer> {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  return { port: (server.address() as AddressInfo).port, commands };
+  return {
+    port: (server.address() as AddressInfo).port,
+    commands,
+    get connections() {
+      return connections;
+    },
+  };
 }
 
 /** Text as a reply. */
