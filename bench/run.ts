@@ -6,6 +6,7 @@
 import { amplification } from "./groups/amplification.ts";
 import { files } from "./groups/files.ts";
 import { growth } from "./groups/growth.ts";
+import { instances } from "./groups/instances.ts";
 import { opening } from "./groups/opening.ts";
 import { postgres } from "./groups/postgres.ts";
 import { reads } from "./groups/reads.ts";
@@ -23,6 +24,7 @@ const groups: Readonly<Record<string, BenchGroup>> = {
   postgres,
   files,
   redis,
+  instances,
 };
 const full = process.argv.includes("--full");
 const only = process.argv.indexOf("--only");
