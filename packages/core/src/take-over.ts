@@ -139,7 +139,7 @@ export class TakeOver {
 
 /** A run that was under way when its lease lapsed has crashed; a released one has not. */
 export function crashesOf(record: TaskRecord): number {
-  return record.crashes + (record.released === true || record.attempt === 0 ? 0 : 1);
+  return record.crashes + (record.released === true ? 0 : 1);
 }
 
 function waitsForWorker(lease: Lease | undefined): boolean {

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import { LongJobsError, MemoryTaskStore, type TaskRecord, type TaskStore } from "../src/index.ts";
 import { startEngine, takeErrors, type Engine } from "./support/engine.ts";
 import { countCalls, spiedStore, withLostHints, withoutWatch } from "./support/spied-store.ts";
+import { gate } from "./support/turns.ts";
 
 const leaseMs = 30_000;
 const beatMs = leaseMs / 3;
@@ -179,6 +180,24 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
     await vi.advanceTimersByTimeAsync(1);
     expect(signal.reason).toMatchObject({ code: "lease_lost" });
     spied.disturb(undefined);
+    takeErrors(engine);
+  });
+
+  test("and an answer that comes after those of later renewals takes nothing back", async () => {
+    const spied = spiedStore(new MemoryTaskStore());
+    const engine = startEngine({ store: spied.store, sweepIntervalMs: null });
+    const [taskId = ""] = await createTasks(engine, 1);
+    const { signal } = engine.lifecycle.handle(taskId);
+    const first = gate();
+    spied.disturb(({ method, count }) => (method === "renew" && count === 1 ? first.opened : undefined));
+    await vi.advanceTimersByTimeAsync(3 * beatMs + beatMs / 2);
+    expect(takeErrors(engine), "the first one").toMatchObject([{ code: "store_unavailable" }]);
+    first.open();
+    spied.disturb(({ method }) => (method === "renew" ? away() : undefined));
+    await vi.advanceTimersByTimeAsync(leaseMs - beatMs / 2 - 1);
+    expect(signal.aborted).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(signal.reason).toMatchObject({ code: "lease_lost" });
     takeErrors(engine);
   });
 

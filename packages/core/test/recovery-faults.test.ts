@@ -61,22 +61,33 @@ describe("writes that go wrong on the way", () => {
     expect(await recordOf(inner, taskId)).toMatchObject({ attempt: 2, crashes: 1 });
   });
 
-  test("a task that somebody else took between claim and begin is let go, in silence", async () => {
-    const inner = new MemoryTaskStore();
-    const taskId = await killedTask(inner);
-    await vi.advanceTimersByTimeAsync(leaseMs);
-    const spied = spiedStore(inner);
-    const worker = startWorker({ store: spied.store, tools: { crawl: {} } });
-    spied.disturb(async ({ method }) => {
-      if (method !== "get") return;
-      spied.disturb(undefined);
-      const record = await recordOf(inner, taskId);
-      await inner.update(taskId, { lease: { owner: "x", token: "y", durationMs: leaseMs } }, record.version);
-    });
-    await worker.lifecycle.recover();
-    expect(worker.starts).toEqual([]);
-    expect(worker.lifecycle.stats.attempts).toBe(0);
-  });
+  test.each([
+    ["begin", "resume"],
+    ["end", "fail"],
+  ] as const)(
+    "a task that somebody else took between claim and %s is let go, in silence",
+    async (_step, onInterrupted) => {
+      const inner = new MemoryTaskStore();
+      const taskId = await killedTask(inner);
+      await vi.advanceTimersByTimeAsync(leaseMs);
+      const spied = spiedStore(inner);
+      const worker = startWorker({ store: spied.store, tools: { crawl: { onInterrupted } } });
+      spied.disturb(async ({ method }) => {
+        if (method !== "get") return;
+        spied.disturb(undefined);
+        const record = await recordOf(inner, taskId);
+        await inner.update(
+          taskId,
+          { lease: { owner: "x", token: "y", durationMs: leaseMs } },
+          record.version,
+        );
+      });
+      await worker.lifecycle.recover();
+      expect(worker.starts).toEqual([]);
+      expect(worker.lifecycle.stats.attempts).toBe(0);
+      expect(await recordOf(inner, taskId)).toMatchObject({ status: "working", lease: { token: "y" } });
+    },
+  );
 
   test("a lease that took almost its whole time to get is given up on time all the same", async () => {
     const inner = new MemoryTaskStore();

@@ -20,6 +20,12 @@ function never(): Promise<never> {
   return new Promise(() => undefined);
 }
 
+function inTime(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}
+
 /** Closes an engine, and resolves to how long that took on the clock. */
 async function closeIn({ lifecycle }: Engine, options: CloseOptions): Promise<number> {
   const beganAtMs = performance.now();
@@ -171,11 +177,7 @@ describe("close", () => {
     const worker = startWorker({ store: spied.store, tools: { stubborn: { handler: never } } });
     const { taskId } = await worker.call("stubborn");
     spied.disturb(({ method, leaseMs: wishedMs }) =>
-      method === "renew" && wishedMs === leaseMs
-        ? new Promise((resolve) => {
-            setTimeout(resolve, 300);
-          })
-        : undefined,
+      method === "renew" && wishedMs === leaseMs ? inTime(300) : undefined,
     );
     await vi.advanceTimersByTimeAsync(beatMs - 1);
     const closing = closeIn(worker, {});
@@ -196,6 +198,19 @@ describe("close", () => {
     spied.disturb(undefined);
     renewal.open();
     await vi.advanceTimersByTimeAsync(0);
+    takeErrors(worker);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("leaves no timer behind when a renewal comes back while leases are being given back", async () => {
+    const spied = spiedStore(new MemoryTaskStore());
+    const worker = startWorker({ store: spied.store, tools: { stubborn: { handler: never } } });
+    await worker.call("stubborn");
+    spied.disturb(({ method }) => (method === "renew" ? inTime(300) : undefined));
+    await vi.advanceTimersByTimeAsync(beatMs - 20);
+    await closeIn(worker, {});
+    spied.disturb(undefined);
+    await vi.advanceTimersByTimeAsync(300);
     takeErrors(worker);
     expect(vi.getTimerCount()).toBe(0);
   });
