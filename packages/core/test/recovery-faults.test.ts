@@ -50,6 +50,24 @@ describe("writes that go wrong on the way", () => {
     expect(await recordOf(inner, taskId)).toMatchObject({ crashes: 1 });
   });
 
+  test("one task that cannot be ended keeps no other from its end (P13)", async () => {
+    const inner = new MemoryTaskStore();
+    const taskIds = [await killedTask(inner), await killedTask(inner), await killedTask(inner)];
+    const client = startEngine({ store: inner });
+    for (const taskId of taskIds) await client.lifecycle.cancelTask(taskId);
+    await vi.advanceTimersByTimeAsync(leaseMs);
+    const spied = spiedStore(inner);
+    const worker = startWorker({ store: spied.store, tools: { crawl: {} } });
+    spied.disturb(({ method, taskId }) => {
+      if (method === "update" && taskId === taskIds[1])
+        throw new LongJobsError("record_too_large", "Too large.");
+    });
+    expect(await worker.lifecycle.recover()).toBe(3);
+    expect(takeErrors(worker)).toMatchObject([{ code: "record_too_large" }]);
+    const statuses = await Promise.all(taskIds.map(async (taskId) => (await recordOf(inner, taskId)).status));
+    expect(statuses).toEqual(["cancelled", "working", "cancelled"]);
+  });
+
   test("a claim whose reply was lost costs a lease, and no crash", async () => {
     const inner = new MemoryTaskStore();
     const taskId = await killedTask(inner);

@@ -183,9 +183,11 @@ describe("maxRunMs", () => {
   test("goes on counting when the answers are there, and stands still while any question is open", async () => {
     const engine = startEngine();
     const task = await begin(engine);
+    const worked = gate();
     const running = engine.lifecycle.run(
       task,
       async (attempt) => {
+        await worked.opened;
         await Promise.all([
           attempt.requestInput({ a: question("a") }),
           attempt.requestInput({ b: question("b") }),
@@ -194,13 +196,15 @@ describe("maxRunMs", () => {
       },
       { maxRunMs: minute },
     );
+    await vi.advanceTimersByTimeAsync(minute / 2);
+    worked.open();
     await asked(engine, task, "a", "b");
     await vi.advanceTimersByTimeAsync(10 * minute);
     await engine.lifecycle.updateTask(task.taskId, { a: accepted() });
     await vi.advanceTimersByTimeAsync(10 * minute);
     expect(task.signal.aborted, "b is open").toBe(false);
     await engine.lifecycle.updateTask(task.taskId, { b: accepted() });
-    await vi.advanceTimersByTimeAsync(minute - 5_000);
+    await vi.advanceTimersByTimeAsync(minute / 2 - 5_000);
     expect(task.signal.aborted).toBe(false);
     await vi.advanceTimersByTimeAsync(5_000);
     expect(task.signal.reason).toMatchObject({ code: "deadline_exceeded" });

@@ -295,14 +295,11 @@ describe("what is under way when an engine closes begins no more", () => {
   test("a create that is answered late is accepted, and its task is free for others", async () => {
     const inner = new MemoryTaskStore();
     const spied = spiedStore(inner);
-    const { lifecycle } = startEngine({ store: spied.store });
-    const answer = gate();
-    spied.disturb(({ method }) => (method === "create" ? answer.opened : undefined));
-    const creating = lifecycle.createTask();
-    const closing = lifecycle.close();
-    answer.open();
+    const engine = startEngine({ store: spied.store });
+    spied.disturb(({ method }) => (method === "create" ? inTime(100) : undefined));
+    const creating = engine.lifecycle.createTask();
+    await closeIn(engine, {});
     const { taskId } = await creating;
-    await closing;
     expect(await recordOf(inner, taskId)).toMatchObject({ status: "working", released: true });
     expect(await recordOf(inner, taskId)).not.toHaveProperty("lease");
   });
