@@ -22,15 +22,21 @@ export const instances: BenchGroup = async function* ({ full, progress }) {
       await pair.close();
     }
   };
-  if (redisUrl === undefined) progress("instances: Redis skipped, no server answers (LONGJOBS_REDIS_URL)");
-  else yield* await underPrefix(redisUrl, (prefix) => measure(redisPair(redisUrl, prefix), "Redis", true));
-  if (postgresUrl === undefined)
-    return progress("instances: Postgres skipped, no server answers (LONGJOBS_POSTGRES_URL)");
   for (const notifies of [true, false]) {
-    const store = notifies ? "Postgres with listen" : "Postgres without listen";
-    yield* await inSchema(postgresUrl, async (schema) =>
-      measure(await postgresPair(postgresUrl, schema, notifies), store, notifies),
-    );
+    if (redisUrl === undefined) progress("Redis: skipped, no server answers (LONGJOBS_REDIS_URL)");
+    else {
+      const store = notifies ? "Redis" : "Redis without notifications";
+      yield* await underPrefix(redisUrl, (prefix) =>
+        measure(redisPair(redisUrl, prefix, notifies), store, notifies),
+      );
+    }
+    if (postgresUrl === undefined) progress("Postgres: skipped, no server answers (LONGJOBS_POSTGRES_URL)");
+    else {
+      const store = notifies ? "Postgres with listen" : "Postgres without listen";
+      yield* await inSchema(postgresUrl, async (schema) =>
+        measure(await postgresPair(postgresUrl, schema, notifies), store, notifies),
+      );
+    }
   }
 };
 

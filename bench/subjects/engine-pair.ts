@@ -29,10 +29,15 @@ export async function postgresPair(url: string, schema: string, notifies: boolea
   return pairOf(first, second);
 }
 
-export function redisPair(url: string, keyPrefix: string): EnginePair {
+/** @param notifies - Whether the instances hear each other's notifications; else they look for changes. */
+export function redisPair(url: string, keyPrefix: string, notifies: boolean): EnginePair {
   const open = (): OpenStore => {
     const client = new Redis(url, { maxRetriesPerRequest: 0 });
-    return { store: new RedisTaskStore({ client, keyPrefix }), release: () => client.disconnect() };
+    // Nobody listens on port 1.
+    if (!notifies)
+      client.duplicate = () => new Redis({ port: 1, lazyConnect: true, retryStrategy: () => null });
+    const store = new RedisTaskStore({ client, keyPrefix, onError: () => undefined });
+    return { store, release: () => client.disconnect() };
   };
   return pairOf(open(), open());
 }

@@ -14,14 +14,15 @@ const found = await findRedis();
 afterAll(() => found?.stop());
 
 withRedis("fleets on Redis", found, (url) => {
-  recoveryScenarios("store-redis", () => freshPlace(url));
-  fencingScenarios("store-redis", () => freshPlace(url));
-  anyProcessScenarios("store-redis", () => freshPlace(url));
+  recoveryScenarios("store-redis", () => freshPlace(url, true));
+  fencingScenarios("store-redis", () => freshPlace(url, true));
+  anyProcessScenarios("store-redis", () => freshPlace(url, true));
+  anyProcessScenarios("store-redis without notifications", () => freshPlace(url, false));
 });
 
-async function freshPlace(url: string): Promise<FreshPlace> {
+async function freshPlace(url: string, notifies: boolean): Promise<FreshPlace> {
   const keyPrefix = `recovery-${randomUUID()}`;
-  return { place: { kind: "redis", url, keyPrefix }, remove: () => removeKeys(url, keyPrefix) };
+  return { place: { kind: "redis", url, keyPrefix, notifies }, remove: () => removeKeys(url, keyPrefix) };
 }
 
 async function removeKeys(url: string, keyPrefix: string): Promise<void> {

@@ -29,15 +29,17 @@ export interface ServerConfig {
 
 const config = JSON.parse(process.argv[2] ?? "{}") as ServerConfig;
 const moment = killAt(config.kill, () => bearWitness(config.witness, { did: "stopped" }));
+// A busy machine makes a short lease lapse now and then.
+const onError = (error: unknown): void =>
+  bearWitness(config.witness, { did: "reported", reason: String(error) });
 const tasks = createTasks({
-  store: watched(await openStore(config.place)),
+  store: watched(await openStore(config.place, onError)),
   scope: null,
   pollIntervalMs: 20,
   waitPollMs: 100,
   leaseMs: config.leaseMs,
   now: () => Date.now() + (config.clockSkewMs ?? 0),
-  // A busy machine makes a short lease lapse now and then.
-  onError: (error) => bearWitness(config.witness, { did: "reported", reason: String(error) }),
+  onError,
 });
 
 const steps = z.object({ steps: z.number().int(), asks: z.boolean().optional() });

@@ -9,6 +9,8 @@ export interface ChangeListenerOptions {
   readonly inTime: <T>(command: Promise<T>) => Promise<T>;
   /** Called when somebody said that a task changed, and when that may have been missed. */
   readonly onHint: (taskId: string) => void;
+  /** Called when nothing is heard any more, also of a watch that begins then; and when everything is heard again. */
+  readonly onHearing: (hears: boolean) => void;
   readonly onError: ErrorListener | undefined;
   /** How often the connection is asked whether it is there. @default 10_000 */
   readonly heartbeatMs?: number;
@@ -31,7 +33,7 @@ interface Channel {
 
 /**
  * One connection of the store's own that listens to the channels of watched tasks. It opens with the first watch.
- * All it brings are hints: nothing waits for it while it is down, because whoever waits for a task also polls.
+ * All it brings are hints: nothing waits for it while it is down, because watched tasks are looked at meanwhile.
  *
  * It is opening (there is a connection), open (it may subscribe), or waiting to open again (there is a timer). Any
  * failure leads from the first two to the third, the timer from the third to the first. What changed while it was
@@ -64,6 +66,12 @@ export class ChangeListener {
     else known.watches += 1;
     if (this.#isOpen && this.#connection !== undefined) await this.#subscribe(this.#connection, [name]);
     else if (this.#retryTimer === undefined) await (this.#opening ?? this.#startOpening());
+    if (!this.#isOpen) this.#options.onHearing(false);
+  }
+
+  /** The tasks that are watched. */
+  watched(): string[] {
+    return Array.from(this.#channels.values(), ({ taskId }) => taskId);
   }
 
   leave(name: string): void {
@@ -109,7 +117,8 @@ export class ChangeListener {
     this.#isOpen = true;
     await this.#subscribe(connection, [...this.#channels.keys()]);
     if (this.#connection !== connection) return;
-    const { heartbeatMs = HEARTBEAT_MS } = this.#options;
+    const { heartbeatMs = HEARTBEAT_MS, onHearing } = this.#options;
+    onHearing(true);
     this.#heartbeatTimer = setInterval(() => void this.#beat(connection), heartbeatMs).unref();
     if (!this.#mayHaveMissed) return;
     this.#mayHaveMissed = false;
@@ -148,7 +157,8 @@ export class ChangeListener {
     const delayMs = Math.min(FIRST_RETRY_MS * 2 ** (this.#failures - 1), LONGEST_RETRY_MS);
     // Many instances lose a server at one moment: they need not come back at one.
     this.#retryTimer = setTimeout(() => this.#retry(), delayMs * (1 + Math.random() / 2)).unref();
-    this.#report(error);
+    this.#options.onHearing(false);
+    this.report(error);
   }
 
   #retry(): void {
@@ -166,13 +176,14 @@ export class ChangeListener {
     connection?.disconnect();
   }
 
-  #report(error: unknown): void {
+  /** Says that changes are not heard, and why; at most once per interval. */
+  report(error: unknown): void {
     const nowMs = performance.now();
     if (nowMs - this.#reportedAtMs < REPORT_INTERVAL_MS) return;
     this.#reportedAtMs = nowMs;
     const interrupted = new LongJobsError(
       "store_unavailable",
-      "Notifications of changes are interrupted; who waits for a task polls meanwhile. Connecting again.",
+      "Notifications of changes are interrupted; watched tasks are looked at by interval meanwhile. Connecting again.",
       { retryable: true, cause: error },
     );
     reportBackgroundError(interrupted, this.#options.onError);

@@ -11,6 +11,8 @@ export interface RedisTaskStoreOptions {
   readonly commandTimeoutMs?: number | undefined;
   /** The largest record, in bytes of its JSON text; at most 256 MiB. @default 8 MiB */
   readonly maxRecordBytes?: number | undefined;
+  /** How often watched tasks are looked at while nothing is heard of them, in milliseconds. @default 1_000 */
+  readonly watchPollMs?: number | undefined;
   /** Where interrupted notifications and other failures that no caller waits for go. @default the global `reportError`, else the console */
   readonly onError?: ErrorListener | undefined;
 }
@@ -20,6 +22,7 @@ export interface ResolvedOptions {
   readonly keyPrefix: string;
   readonly commandTimeoutMs: number;
   readonly maxRecordBytes: number;
+  readonly watchPollMs: number;
   readonly onError: ErrorListener | undefined;
 }
 
@@ -45,6 +48,7 @@ export function resolveOptions(options: RedisTaskStoreOptions): ResolvedOptions 
     commandTimeoutMs: integerIn("commandTimeoutMs", options.commandTimeoutMs ?? 5_000, 2 ** 31 - 1),
     // A value of Redis holds 512 MB, and a text may take three bytes where it has one unit.
     maxRecordBytes: integerIn("maxRecordBytes", options.maxRecordBytes ?? 8 * MIB, 256 * MIB),
+    watchPollMs: integerIn("watchPollMs", options.watchPollMs ?? 1_000, 2 ** 31 - 1),
     onError,
   };
 }

@@ -17,6 +17,7 @@ import { TaskClaims } from "./claim-tasks.ts";
 import { connectListener } from "./connect-listener.ts";
 import { prepareCreate } from "./create-record.ts";
 import { indexOfTool, LeaseIndexes } from "./lease-indexes.ts";
+import { findVersions } from "./lua/find-versions.ts";
 import { getTask } from "./lua/get-task.ts";
 import { OperationGate } from "./operation-gate.ts";
 import { resolveOptions, type RedisTaskStoreOptions } from "./options.ts";
@@ -27,6 +28,7 @@ import { placeOf, StoreKeys } from "./store-keys.ts";
 import { sweepTasks } from "./sweep-tasks.ts";
 import { readRecord } from "./task-fields.ts";
 import { prepareUpdate } from "./update-record.ts";
+import { WatchLooks } from "./watch-looks.ts";
 
 /**
  * Keeps tasks in Redis or Valkey, for any number of processes. A call is one script, which compares, writes and
@@ -42,6 +44,7 @@ export class RedisTaskStore implements TaskStore, WatchableTaskStore, LeasingTas
   readonly #claims: TaskClaims;
   readonly #watchers: TaskWatchers;
   readonly #listener: ChangeListener;
+  readonly #looks: WatchLooks;
   readonly #checkServer: () => Promise<void>;
   readonly #channelPrefix: string;
   readonly #gate = new OperationGate();
@@ -55,17 +58,28 @@ export class RedisTaskStore implements TaskStore, WatchableTaskStore, LeasingTas
    * @throws TypeError or RangeError for an option that makes no sense
    */
   constructor(options: RedisTaskStoreOptions) {
-    const { client, commandTimeoutMs, keyPrefix, maxRecordBytes, onError } = resolveOptions(options);
+    const resolved = resolveOptions(options);
+    const { client, commandTimeoutMs, keyPrefix, maxRecordBytes, onError } = resolved;
     const runner = new ScriptRunner(client, commandTimeoutMs);
     const keys = new StoreKeys(keyPrefix);
     this.#context = { runner, keys, indexes: new LeaseIndexes(), maxRecordBytes, onError };
     this.#claims = new TaskClaims(this.#context);
     this.#watchers = new TaskWatchers(onError);
+    const onHint = (taskId: string): void => this.#watchers.notify(taskId);
     this.#listener = new ChangeListener({
       connect: () => connectListener(client),
       inTime: (command) => runner.finish(command),
-      onHint: (taskId) => this.#watchers.notify(taskId),
+      onHint,
+      onHearing: (hears) => (hears ? this.#looks.stop() : this.#looks.start()),
       onError,
+    });
+    this.#looks = new WatchLooks({
+      keys,
+      findVersions: (tasks) => runner.run(findVersions, tasks, [], asVersions),
+      watched: () => this.#listener.watched(),
+      onHint,
+      onFailure: (error) => this.#listener.report(error),
+      intervalMs: resolved.watchPollMs,
     });
     // The driver puts it in front of keys, which scripts use as the names of channels, but not of channels.
     this.#channelPrefix = client.options?.keyPrefix ?? "";
@@ -139,6 +153,7 @@ export class RedisTaskStore implements TaskStore, WatchableTaskStore, LeasingTas
   async #close(): Promise<void> {
     await this.#gate.whenIdle();
     this.#listener.close();
+    this.#looks.stop();
     this.#watchers.clear();
   }
 
@@ -176,4 +191,8 @@ export class RedisTaskStore implements TaskStore, WatchableTaskStore, LeasingTas
     );
     return this.#starting;
   }
+}
+
+function asVersions(reply: unknown): readonly (string | null)[] {
+  return reply as (string | null)[];
 }

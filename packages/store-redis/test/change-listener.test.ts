@@ -8,6 +8,7 @@ import { quietClient } from "./support/clients.ts";
 import { findRedis, withOwnServers, withRedis } from "./support/find-redis.ts";
 import { record } from "./support/records.ts";
 import { freshPrefix, testClient, testServer, testStore } from "./support/store-fixture.ts";
+import { freePort } from "./support/free-port.ts";
 import { BREAK, stubServer } from "./support/stub-server.ts";
 import { startTcpProxy, type TcpProxy } from "./support/tcp-proxy.ts";
 import { waitUntil } from "./support/wait-until.ts";
@@ -192,6 +193,24 @@ withOwnServers("notifications that do not work", () => {
     expect(errors[0]).toMatchObject({ code: "store_unavailable" });
   });
 
+  it("P48: a cancel reaches a worker that may not subscribe at its next look, long before its heartbeat", async () => {
+    const server = await testServer();
+    const workerClient = listeningThrough(testClient(server.url), await freePort());
+    const keyPrefix = freshPrefix(server.url);
+    const options = { keyPrefix, watchPollMs: 20, onError: () => undefined };
+    const [worker, other] = [workerClient, testClient(server.url)].map((client) => {
+      const { store } = testStore(server.url, { ...options, client });
+      const engine = new TaskLifecycle({ store, leaseMs: 600_000, onError: () => undefined });
+      onTestFinished(() => engine.close());
+      return engine;
+    }) as [TaskLifecycle, TaskLifecycle];
+    const { taskId } = await worker.createTask();
+    const { signal } = worker.handle(taskId);
+    await other.cancelTask(taskId);
+    await waitUntil(() => signal.aborted, "the worker is told");
+    expect(signal.reason).toMatchObject({ code: "cancelled" });
+  });
+
   it("P48: a listening connection that hangs: waits end within the poll floor", async () => {
     const server = await testServer();
     const proxy = await testProxy(server.port);
@@ -207,7 +226,8 @@ withOwnServers("notifications that do not work", () => {
     const proxy = await testProxy(server.port);
     const errors: unknown[] = [];
     const client = listeningThrough(testClient(server.url), proxy.port);
-    const { store } = testStore(server.url, { client, onError: (error) => errors.push(error) });
+    const onError = (error: unknown): void => void errors.push(error);
+    const { store } = testStore(server.url, { client, onError, watchPollMs: 60_000 });
     await store.create(record("task"));
     const hints = await listen(store, "task");
     const before = proxy.connections;
@@ -300,6 +320,7 @@ it("a watch resolves when the server has confirmed it, the first one and each th
     connect: () => fakeConnection({ subscribe }),
     inTime: (command) => command,
     onHint: () => undefined,
+    onHearing: () => undefined,
     onError: undefined,
   });
   onTestFinished(() => listener.close());
@@ -330,6 +351,7 @@ it("a connection that is silent and open is given up at a heartbeat, and replace
     },
     inTime: (command) => command,
     onHint: (taskId) => hinted.push(taskId),
+    onHearing: () => undefined,
     onError: () => undefined,
     heartbeatMs: 5,
   });

@@ -5,7 +5,7 @@ import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RedisTaskStore } from "../src/index.ts";
 import type { LuaScript } from "../src/lua-script.ts";
-import { exercise, strangeIds } from "./support/exercise.ts";
+import { exercise, exerciseLooks, strangeIds } from "./support/exercise.ts";
 import { findRedis, withRedis } from "./support/find-redis.ts";
 import { crc16, keySlot } from "./support/key-slot.ts";
 import { recordingClient, type ScriptCall } from "./support/recording-client.ts";
@@ -141,8 +141,11 @@ async function exerciseRecorded(url: string): Promise<Recorded> {
     else given = new Set(args.slice(3, 3 + Number(args[2])));
   });
   const { client, calls } = recordingClient(plain);
-  const store = new RedisTaskStore({ client, keyPrefix });
+  // Notifications are not heard: the store looks by itself.
+  client.duplicate = () => plain.duplicate({ lazyConnect: true, port: 1, retryStrategy: () => null });
+  const store = new RedisTaskStore({ client, keyPrefix, watchPollMs: 5, onError: () => undefined });
   await exercise(store);
+  await exerciseLooks(store);
   await store.close();
   await plain.echo(keyPrefix);
   await waitUntil(() => ended, "the monitor has seen everything");

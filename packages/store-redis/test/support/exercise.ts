@@ -54,6 +54,21 @@ export async function exercise(store: RedisTaskStore): Promise<void> {
   await store.sweep();
 }
 
+/** Watches, on a store that hears of nothing, until each task was looked at. */
+export async function exerciseLooks(store: RedisTaskStore): Promise<void> {
+  await Promise.all(
+    strangeIds.map(async (taskId) => {
+      let looked = (): void => undefined;
+      const once = new Promise<void>((resolve) => {
+        looked = resolve;
+      });
+      const end = await store.watch(taskId, looked);
+      await once;
+      await end();
+    }),
+  );
+}
+
 async function inTurn(
   store: RedisTaskStore,
   { taskId, version }: TaskRecord,
