@@ -1,6 +1,6 @@
 import { storeErrors, type TaskRecord } from "@longjobs/core";
 import type { PostgresQueryable } from "./client.ts";
-import { encodeRecord } from "./encode-fields.ts";
+import { encodeRecord } from "./encode-record.ts";
 import type { StatementRunner } from "./run-statement.ts";
 import { createTask } from "./sql/create-task.ts";
 
@@ -16,12 +16,6 @@ export interface TransactionDoor {
   create(record: TaskRecord): Promise<void>;
 }
 
-/** The values of the statement that creates a record. */
-export function creationOf(record: TaskRecord, maxRecordBytes: number): unknown[] {
-  const { taskId, version, cells, others, bytes } = encodeRecord(record, maxRecordBytes);
-  return [taskId, version, ...cells.map(({ value }) => value), others, bytes];
-}
-
 /** A door into the transaction that `client` has open. */
 export function openTransactionDoor(
   client: PostgresQueryable,
@@ -33,7 +27,8 @@ export function openTransactionDoor(
       if (record.lease !== undefined) {
         throw new TypeError("A task of a transaction has no lease: its work starts after the commit.");
       }
-      const { rowCount } = await runner.runOn(client, createTask, creationOf(record, maxRecordBytes));
+      const { values } = encodeRecord(record, maxRecordBytes);
+      const { rowCount } = await runner.runOn(client, createTask, values);
       if (rowCount !== 1) throw storeErrors.taskExists(record.taskId);
     },
   };

@@ -10,18 +10,26 @@ export interface RecordRow {
   readonly others: string | null;
 }
 
+/** A record, and the bytes of its JSON text. */
+export interface DecodedRow {
+  readonly record: TaskRecord;
+  readonly bytes: number;
+}
+
 /** @throws `record_corrupt` for a row that no version of this package wrote. */
-export function decodeRow(row: object): TaskRecord {
-  const { record: text, others } = row as RecordRow;
+export function decodeRow(row: object): DecodedRow {
+  const { record: inColumns, others } = row as RecordRow;
+  let text: string;
   let record: TaskRecord;
   try {
-    record = JSON.parse(others === null ? text : withOthers(text, others)) as TaskRecord;
+    text = others === null ? inColumns : withOthers(inColumns, others);
+    record = JSON.parse(text) as TaskRecord;
   } catch (error) {
     throw corruptRecord("a task", error);
   }
   // A number beyond 2^53 has lost its last digits: a compare-and-swap with it would be a guess.
   if (!Number.isSafeInteger(record.version)) throw corruptRecord(`task ${record.taskId}`);
-  return freezeParsedJson(record);
+  return { record: freezeParsedJson(record), bytes: Buffer.byteLength(text) };
 }
 
 /** As one text: an assignment would lose a key such as `__proto__`. */

@@ -1,6 +1,6 @@
-import type { EncodedPatch } from "./encode-fields.ts";
+import type { EncodedPatch } from "./encode-patch.ts";
 import type { Statement } from "./sql/statement.ts";
-import { updateTask, type PatchShape } from "./sql/update-task.ts";
+import { updateTask } from "./sql/update-task.ts";
 
 /** Shapes that are remembered; an engine writes some thirty. */
 const MAX_SHAPES = 500;
@@ -9,12 +9,11 @@ const MAX_SHAPES = 500;
 export class PatchStatements {
   readonly #statements = new Map<string, Statement>();
 
-  statementFor({ cells, others }: EncodedPatch, size: PatchShape["size"]): Statement {
-    const columns = cells.map(({ column }) => column);
-    const shape = [...columns, ...(others === undefined ? [] : ["others"]), size].join();
+  statementFor({ columns, others }: EncodedPatch, counts: boolean): Statement {
+    const shape = `${columns.join()}${others === undefined ? "" : "+"}${counts ? "#" : ""}`;
     const known = this.#statements.get(shape);
     if (known !== undefined) return known;
-    const statement = updateTask({ columns, others: others !== undefined, size });
+    const statement = updateTask({ columns, others: others !== undefined, counts });
     if (this.#statements.size < MAX_SHAPES) this.#statements.set(shape, statement);
     return statement;
   }

@@ -12,9 +12,10 @@ import {
 } from "@longjobs/core";
 import type { PostgresQueryable } from "./client.ts";
 import { decodeText, encodeText } from "./columns.ts";
-import { creationOf, openTransactionDoor, type TransactionDoor } from "./create-in-transaction.ts";
+import { openTransactionDoor, type TransactionDoor } from "./create-in-transaction.ts";
 import { decodeRow } from "./decode-row.ts";
-import { bytesAfter, encodePatch, type EncodedPatch } from "./encode-fields.ts";
+import { bytesAfter, encodePatch, type EncodedPatch } from "./encode-patch.ts";
+import { encodeRecord } from "./encode-record.ts";
 import { TaskHints } from "./hints/task-hints.ts";
 import { migrateSchema } from "./migrate.ts";
 import { OperationGate } from "./operation-gate.ts";
@@ -27,9 +28,9 @@ import { createTask } from "./sql/create-task.ts";
 import { findVersions } from "./sql/find-versions.ts";
 import { getTask } from "./sql/get-task.ts";
 import { PatchStatements } from "./patch-statements.ts";
+import { RecordSizes } from "./record-sizes.ts";
 import { renewLeases } from "./sql/renew-leases.ts";
 import { sweepTasks } from "./sql/sweep-tasks.ts";
-import type { PatchShape } from "./sql/update-task.ts";
 
 /** Rows that one statement of a sweep deletes: its locks and its time stay short. */
 const SWEEP_BATCH = 500;
@@ -52,6 +53,7 @@ export class PostgresTaskStore implements TaskStore, WatchableTaskStore, Leasing
   readonly #hints: TaskHints;
   readonly #gate = new OperationGate();
   readonly #patches = new PatchStatements();
+  readonly #sizes = new RecordSizes();
   #closing: Promise<void> | undefined;
 
   /** @throws TypeError or RangeError for an option out of bounds. Touches nothing else: no connection is made. */
@@ -80,10 +82,11 @@ export class PostgresTaskStore implements TaskStore, WatchableTaskStore, Leasing
   async create(record: TaskRecord): Promise<void> {
     this.#gate.assertOpen();
     const { taskId, version } = record;
-    const values = creationOf(record, this.#options.maxRecordBytes);
+    const { values, bytes } = encodeRecord(record, this.#options.maxRecordBytes);
     await this.#gate.run(async () => {
       const { rowCount } = await this.#runner.run(createTask, values);
       if (rowCount !== 1) throw storeErrors.taskExists(taskId);
+      this.#sizes.saw(taskId, version, bytes);
       this.#hints.changed(taskId, version);
     });
   }
@@ -129,7 +132,7 @@ export class PostgresTaskStore implements TaskStore, WatchableTaskStore, Leasing
         taskIds === undefined
           ? await this.#runner.run(claimTasks, values)
           : await this.#runner.run(claimNamedTasks, [...values, taskIds.map(encodeText)]);
-      const claimed = rows.map(decodeRow);
+      const claimed = rows.map((row) => this.#decode(row));
       for (const { taskId, version } of claimed) this.#hints.changed(taskId, version);
       return claimed;
     });
@@ -176,54 +179,72 @@ export class PostgresTaskStore implements TaskStore, WatchableTaskStore, Leasing
   async #close(): Promise<void> {
     await this.#gate.close();
     await this.#hints.close();
+    this.#sizes.clear();
   }
 
   async #get(taskId: string): Promise<TaskRecord | undefined> {
     const { rows } = await this.#runner.run(getTask, [encodeText(taskId)], { repeatable: true });
-    return rows[0] === undefined ? undefined : decodeRow(rows[0]);
+    return rows[0] === undefined ? undefined : this.#decode(rows[0]);
+  }
+
+  #decode(row: object): TaskRecord {
+    const { record, bytes } = decodeRow(row);
+    this.#sizes.saw(record.taskId, record.version, bytes);
+    return record;
   }
 
   /**
-   * Nearly always one statement. When it wrote nothing, the reason is looked for; when there is none, because the bytes
-   * were only a bound, or because the task has changed since, once more.
+   * Nearly always one statement. When it wrote nothing, the reason is looked for; when there is none any more, because
+   * the task has changed since, it is tried again.
    */
   async #update(taskId: string, patch: EncodedPatch, expectedVersion: number): Promise<void> {
     const { maxRecordBytes } = this.#options;
+    const known = this.#sizes.find(taskId, expectedVersion);
+    // A bound: what the patch replaces is counted as if it stayed.
+    let bound = known === undefined ? Infinity : known + patch.bytes;
     for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
-      if (await this.#write(taskId, patch, expectedVersion, "bound")) return;
+      const counts = bound > maxRecordBytes;
+      const written = await this.#write(taskId, patch, expectedVersion, counts);
+      if (written !== undefined)
+        return this.#sizes.saw(taskId, expectedVersion + 1, counts ? written : bound);
       const found = (await this.#findVersions([taskId])).get(taskId);
       if (found === undefined) throw storeErrors.unknownTask(taskId);
       if (Number(found) !== expectedVersion) {
         throw storeErrors.versionConflict(taskId, expectedVersion, Number(found));
       }
-      if (await this.#write(taskId, patch, expectedVersion, "exact")) return;
       const record = await this.#get(taskId);
       const bytes = record?.version === expectedVersion ? bytesAfter(record, patch) : 0;
       if (bytes > maxRecordBytes) throw storeErrors.recordTooLarge(taskId, bytes, maxRecordBytes);
+      bound = Infinity;
     }
     throw storeErrors.versionConflict(taskId, expectedVersion, expectedVersion);
   }
 
-  /** Whether the statement found the expected version, and room for the patch. */
+  /**
+   * The bytes of the record if the statement found the expected version and room for the patch, 0 if it did not count
+   * them; else `undefined`.
+   */
   async #write(
     taskId: string,
     patch: EncodedPatch,
     expectedVersion: number,
-    size: PatchShape["size"],
-  ): Promise<boolean> {
+    counts: boolean,
+  ): Promise<number | undefined> {
     // No row has a version that cannot be told from its neighbours.
-    if (!Number.isSafeInteger(expectedVersion) || !Number.isSafeInteger(expectedVersion + 1)) return false;
-    const { cells, others } = patch;
+    if (!Number.isSafeInteger(expectedVersion) || !Number.isSafeInteger(expectedVersion + 1))
+      return undefined;
+    const { others } = patch;
     const values = [
       encodeText(taskId),
       String(expectedVersion),
-      size === "bound" ? patch.bytes : patch.columnBytes,
-      this.#options.maxRecordBytes,
-      ...cells.map(({ value }) => value),
+      ...patch.values,
       ...(others === undefined ? [] : [others.names, others.set]),
+      ...(counts ? [patch.columnBytes, this.#options.maxRecordBytes] : []),
     ];
-    const { rowCount } = await this.#runner.run(this.#patches.statementFor(patch, size), values);
-    return rowCount === 1;
+    const { rowCount, rows } = await this.#runner.run(this.#patches.statementFor(patch, counts), values);
+    if (rowCount !== 1) return undefined;
+    const [row] = rows as readonly { readonly bytes?: string }[];
+    return Number(row?.bytes ?? 0);
   }
 
   async #findVersions(taskIds: readonly string[]): Promise<ReadonlyMap<string, string>> {

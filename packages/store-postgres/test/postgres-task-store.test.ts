@@ -7,32 +7,39 @@ import { withPostgres } from "./support/with-postgres.ts";
 import { PostgresTaskStore } from "../src/index.ts";
 
 withPostgres("what Postgres keeps", () => {
-  it("holds the limit to the byte, whatever came and went before", async () => {
-    const { store, sql } = await freshStore({ maxRecordBytes: 1_000 });
-    const taskId = 'id "with" \u0000 marks';
-    const version = 100;
-    await store.create(
-      record(taskId, { version, statusMessage: "Grüße \uD800", scope: "a/b", kind: "file" }),
-    );
-    // What was replaced does not count, though the bound that the row keeps has grown beyond the limit.
-    for (let step = 0; step < 9; step += 1) {
-      const patch = { data: "x".repeat(300), status: "input_required", ttlMs: 60_000 + step } as const;
-      await store.update(taskId, patch, version + step);
-    }
-    const kept = (await store.get(taskId)) ?? record(taskId);
-    const room = 1_000 - Buffer.byteLength(JSON.stringify({ ...kept, data: "" }));
-    const tooMuch = { data: "x".repeat(room + 1) };
-    await expect(store.update(taskId, tooMuch, 109)).rejects.toMatchObject({
-      code: "record_too_large",
-      partial: { bytes: 1_001, maxBytes: 1_000 },
-    });
-    expect(await store.get(taskId)).toEqual(kept);
-    expect(await store.update(taskId, { data: "x".repeat(room) }, 109)).toBe(110);
-    expect(Buffer.byteLength(JSON.stringify(await store.get(taskId)))).toBe(1_000);
-    expect(await sql("SELECT bytes FROM tasks")).toEqual([{ bytes: 1_000 }]);
-    expect(await codeOf(store.update(taskId, { scope: "a/bc" }, 110))).toBe("record_too_large");
-    expect(await store.update(taskId, { scope: undefined }, 110)).toBe(111);
-  });
+  it.each([
+    ["that knows the task", false],
+    ["that has not seen it", true],
+  ])(
+    "holds the limit to the byte, whatever came and went before, in a store %s",
+    async (_name, isStranger) => {
+      const { store: first, another } = await freshStore({ maxRecordBytes: 1_000 });
+      let store = first;
+      const taskId = 'id "with" \u0000 marks';
+      const version = 100;
+      await store.create(
+        record(taskId, { version, statusMessage: "Grüße \uD800", scope: "a/b", kind: "file" }),
+      );
+      // What was replaced does not count, though the bound that the store keeps has grown beyond the limit.
+      for (let step = 0; step < 9; step += 1) {
+        const patch = { data: "x".repeat(300), status: "input_required", ttlMs: 60_000 + step } as const;
+        await store.update(taskId, patch, version + step);
+      }
+      const kept = (await store.get(taskId)) ?? record(taskId);
+      const room = 1_000 - Buffer.byteLength(JSON.stringify({ ...kept, data: "" }));
+      if (isStranger) store = another();
+      const tooMuch = { data: "x".repeat(room + 1) };
+      await expect(store.update(taskId, tooMuch, 109)).rejects.toMatchObject({
+        code: "record_too_large",
+        partial: { bytes: 1_001, maxBytes: 1_000 },
+      });
+      expect(await store.get(taskId)).toEqual(kept);
+      expect(await store.update(taskId, { data: "x".repeat(room) }, 109)).toBe(110);
+      expect(Buffer.byteLength(JSON.stringify(await store.get(taskId)))).toBe(1_000);
+      expect(await codeOf(store.update(taskId, { scope: "a/bc" }, 110))).toBe("record_too_large");
+      expect(await store.update(taskId, { scope: undefined }, 110)).toBe(111);
+    },
+  );
 
   it("lets a claim pass the limit, and counts its lease in the next update", async () => {
     const { store } = await freshStore({ maxRecordBytes: 1_000 });
@@ -67,8 +74,8 @@ withPostgres("what Postgres keeps", () => {
   it("finds a task, the free ones and the expired ones by an index", async () => {
     const { sql, pool, schema, another } = await freshStore();
     await sql(`
-      INSERT INTO tasks (task_id, version, bytes, status, lease_ends_at, expires_at)
-      SELECT 'task-' || n, 1, 100, CASE WHEN n % 10 = 0 THEN 'working' ELSE 'completed' END,
+      INSERT INTO tasks (task_id, version, status, lease_ends_at, expires_at)
+      SELECT 'task-' || n, 1, CASE WHEN n % 10 = 0 THEN 'working' ELSE 'completed' END,
         clock_timestamp() + interval '1 hour', clock_timestamp() + interval '1 day'
       FROM generate_series(1, 20000) n`);
     await pool.query(`ANALYZE "${schema}".tasks`);
@@ -96,8 +103,8 @@ withPostgres("what Postgres keeps", () => {
   it("sweeps in batches, and leaves no row behind (P23)", async () => {
     const { store, sql } = await freshStore();
     await store.create(record("stays", { ttlMs: 60_000 }));
-    await sql(`INSERT INTO tasks (task_id, version, bytes, status, expires_at)
-      SELECT 'task-' || n, 1, 100, 'completed', clock_timestamp() FROM generate_series(1, 1200) n`);
+    await sql(`INSERT INTO tasks (task_id, version, status, expires_at)
+      SELECT 'task-' || n, 1, 'completed', clock_timestamp() FROM generate_series(1, 1200) n`);
     expect(await store.sweep()).toBe(1200);
     expect(await sql("SELECT task_id FROM tasks")).toEqual([{ task_id: "stays" }]);
   });

@@ -12,7 +12,6 @@ const columns = [
   "lease_ends_at",
   "expires_at",
   "others",
-  "bytes",
 ];
 
 /** How the columns that are not given as they are come from their value. */
@@ -23,7 +22,7 @@ const computed: Readonly<Record<string, (value: string) => string>> = {
 
 export const createTask: Statement = defineStatement(`
 -- create-task: keep a new record; an expired one of the same id makes room for it.
--- $1 task id   $2 version   $3 status   $4-$24 the fields, in the order of fieldColumns   $25 tool   $26 lease token   $27 lease, ms   $28 life, ms   $29 fields without a column   $30 bytes
+-- $1 task id   $2 version   $3 status   $4-$24 the fields, in the order of fieldColumns   $25 tool   $26 lease token   $27 lease, ms   $28 life, ms   $29 fields without a column
 -- Returns: 1 row created · 0 rows: the id is taken
 -- Atomic: one row or nothing. Touches: that row of tasks.
 INSERT INTO {schema}.tasks AS t (${columns.join(", ")})

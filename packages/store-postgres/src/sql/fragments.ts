@@ -35,7 +35,6 @@ export function claimFree(condition: string): string {
 )
 UPDATE {schema}.tasks t
 SET version = version + 1, lease = $1 || free.token || $2, lease_token = free.token,
-  bytes = bytes + octet_length($1 || free.token || $2) + ${"lease".length + 4},
   lease_ends_at = clock_timestamp() + $3::float8 * ${ms}
 FROM free WHERE t.task_id = free.task_id AND t.task_id = ANY(ARRAY(SELECT task_id FROM free))
 RETURNING ${recordText}`;

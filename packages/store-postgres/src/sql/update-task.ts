@@ -14,19 +14,16 @@ export interface PatchShape {
   readonly columns: readonly string[];
   /** Whether it has fields without a column. */
   readonly others: boolean;
-  /**
-   * How the size of the record is known. `bound`: what it was, and what the patch brings, as if nothing went; quick, and
-   * too much. `exact`: by the lengths of all columns, none of which is read for it.
-   */
-  readonly size: "bound" | "exact";
+  /** Whether the server counts the bytes: when the caller does not know how large the record is. */
+  readonly counts: boolean;
 }
 
 /**
  * The statement for patches of one shape. It names the changed columns alone: a large value in another column stays
- * where it is, and is not even read.
+ * where it is, and is not even read, not for its length either.
  */
-export function updateTask({ columns, others, size }: PatchShape): Statement {
-  let at = 4;
+export function updateTask({ columns, others, counts }: PatchShape): Statement {
+  let at = 2;
   const sets = columns.map((column) => {
     const value = `$${(at += 1)}`;
     return `${column} = ${computed[column]?.(value) ?? value}`;
@@ -37,20 +34,25 @@ export function updateTask({ columns, others, size }: PatchShape): Statement {
     at += 2;
     sets.push(`others = ${othersAfter}`);
   }
-  const before = size === "bound" ? "bytes" : bytesBesides(columns, othersAfter);
+  const values = at > 2 ? `   $3-$${at} the values of the patch` : "";
+  const limit = counts
+    ? `   $${at + 1} their bytes in columns   $${at + 2} the most that the record may have`
+    : "";
+  const room = counts ? ` AND ${bytesOf(columns, othersAfter)} + $${at + 1} <= $${at + 2}` : "";
+  const size = counts ? `RETURNING (${bytesOf([], "others")})::text AS bytes` : "";
   return defineStatement(`
 -- update-task: write a patch if, and only if, the stored version is the expected one.
--- $1 task id   $2 expected version   $3 bytes of the patch   $4 the most that the record may have${at > 4 ? `   $5-$${at} the values of the patch` : ""}
--- Returns: 1 row written · 0 rows: unknown, expired, another version, or too large
--- Atomic: all or nothing. Touches: one row of tasks, and of it the version, the bytes and what the patch names.
+-- $1 task id   $2 expected version${values}${limit}
+-- Returns: 1 row written${counts ? " {bytes}" : ""} · 0 rows: unknown, expired, another version${counts ? ", or too large" : ""}
+-- Atomic: all or nothing. Touches: one row of tasks, and of it the version and what the patch names.
 UPDATE {schema}.tasks
-SET ${["version = version + 1", `bytes = ${before} + $3`, ...sets].join(", ")}
-WHERE task_id = $1 AND version = $2 AND expires_at > clock_timestamp() AND ${before} + $3 <= $4
-`);
+SET ${["version = version + 1", ...sets].join(", ")}
+WHERE task_id = $1 AND version = $2 AND expires_at > clock_timestamp()${room}
+${size}`);
 }
 
-/** Bytes of JSON text of what a patch leaves as it is, and of the fields without a column after it. */
-function bytesBesides(set: readonly string[], othersAfter: string): string {
+/** Bytes of a record's JSON text without the columns that a patch sets. */
+function bytesOf(set: readonly string[], others: string): string {
   const fields = ["status", ...Object.values(fieldColumns)].filter((column) => !set.includes(column));
   // The quotes of the name, the colon and the comma; a status and an id are kept without quotes of their own.
   const lengths = fields.map((column) =>
@@ -59,5 +61,5 @@ function bytesBesides(set: readonly string[], othersAfter: string): string {
       : `coalesce(octet_length(${column}) + ${column.replaceAll("_", "").length + 4}, 0)`,
   );
   const frame = `octet_length(task_id) + octet_length(version::text) + ${'{"taskId":"","version":}'.length}`;
-  return [frame, ...lengths, `coalesce(octet_length((${othersAfter})::text), 0)`].join(" + ");
+  return [frame, ...lengths, `coalesce(octet_length((${others})::text), 0)`].join(" + ");
 }

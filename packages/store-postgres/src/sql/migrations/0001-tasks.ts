@@ -3,8 +3,7 @@ import { defineStatement, type Statement } from "../statement.ts";
 /*
  * Never changed once it was released: a later migration changes what it made.
  *
- * `bytes` is a bound of the length of the record's JSON text, so that a write which names three fields can hold the limit
- * of the whole without a look at the others. `fillfactor` leaves room in each page for the next version of a row, so that a progress
+ * `fillfactor` leaves room in each page for the next version of a row, so that a progress
  * update moves no index entry; `toast_tuple_target` moves large values out of the row sooner than usual, so that
  * it does not copy them.
  */
@@ -42,8 +41,7 @@ CREATE TABLE {schema}.tasks (
   lease_token text,
   lease_ends_at timestamptz NOT NULL DEFAULT '-infinity',
   born_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  expires_at timestamptz NOT NULL DEFAULT 'infinity',
-  bytes integer NOT NULL
+  expires_at timestamptz NOT NULL DEFAULT 'infinity'
 ) WITH (fillfactor = 80, toast_tuple_target = 512, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.2);
 CREATE INDEX tasks_claimable ON {schema}.tasks (lease_ends_at)
   WHERE kind IS NULL AND status NOT IN ('completed', 'failed', 'cancelled');
