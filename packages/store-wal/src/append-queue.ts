@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { FrameDraft } from "./draft-frame.ts";
 import { isNoSpace, ShortWriteError, type FileLayer } from "./file-layer.ts";
 import type { LogSegment } from "./log-segment.ts";
@@ -58,8 +59,9 @@ export class AppendQueue {
   #stopped: Error | undefined;
   #flushes = 0;
   #records = 0;
-  /** Frames of the batch before; 0 when nothing was under way. */
+  /** Frames of the batch before, and when it ended. */
   #lastFrames = 0;
+  #lastEndedMs = -Infinity;
   /** The shortest of the latest batches: what a batch takes when nobody keeps the event loop from noticing its end. */
   #batchMs = Infinity;
   #running: Promise<void> | undefined;
@@ -103,10 +105,13 @@ export class AppendQueue {
   async #run(): Promise<void> {
     // Calls made in the same turn share the first batch.
     await Promise.resolve();
-    while (this.#waiting.length > 0 || this.#rotations.length > 0) {
+    const { monotonicMs } = this.#parts;
+    const isRecent = this.#lastFrames > 1 && monotonicMs() - this.#lastEndedMs < this.#batchMs;
+    for (let isFirst = true; this.#waiting.length > 0 || this.#rotations.length > 0; isFirst = false) {
       if (this.#rotations.length > 0) await this.#rotateNow();
-      const batch = this.#takeBatch();
-      const startedMs = this.#parts.monotonicMs();
+      if (this.#isDiskSlow() && (isRecent || !isFirst)) await twoTurns();
+      const batch = this.#takeBatch(isFirst ? MAX_BATCH_FRAMES : this.#evenShare());
+      const startedMs = monotonicMs();
       try {
         if (this.#stopped !== undefined) rejectAll(batch, this.#stopped);
         else if (batch.length > 0) await this.#commit(batch);
@@ -114,10 +119,10 @@ export class AppendQueue {
         rejectAll(batch, walErrors.unavailable("write", error));
       }
       this.#lastFrames = batch.length;
-      this.#batchMs = Math.min(this.#parts.monotonicMs() - startedMs, this.#batchMs * 1.1);
+      this.#lastEndedMs = monotonicMs();
+      this.#batchMs = Math.min(this.#lastEndedMs - startedMs, this.#batchMs * 1.1);
       this.#parts.onSettled();
     }
-    this.#lastFrames = 0;
     this.#running = undefined;
   }
 
@@ -133,8 +138,7 @@ export class AppendQueue {
     }
   }
 
-  #takeBatch(): Waiting[] {
-    const mostFrames = this.#mostFrames();
+  #takeBatch(mostFrames: number): Waiting[] {
     let bytes = 0;
     let count = 0;
     for (const { draft } of this.#waiting) {
@@ -151,14 +155,22 @@ export class AppendQueue {
   }
 
   /**
-   * Writers come back in the groups in which they are acknowledged. With all of them in one group the disk waits for
-   * the event loop, then the event loop for the disk. In two groups of one size each works while the other
-   * waits, so uneven ones are evened out; on a disk slower than the writers all in one flush is best.
+   * Whether a batch takes longer than the writers, those that wait and those that were just acknowledged, need to come
+   * back. Then all of them share one flush: the next batch waits for those that come back at once. Else they write in
+   * two groups, of which each works while the other waits for the disk.
    */
-  #mostFrames(): number {
+  #isDiskSlow(): boolean {
+    return this.#batchMs > (this.#waiting.length + this.#lastFrames) * WRITER_MS;
+  }
+
+  /**
+   * Writers come back in the groups in which they are acknowledged: uneven ones are evened out, unless a batch is over
+   * so soon, as one without a flush is, that there is nothing to do beside it.
+   */
+  #evenShare(): number {
     const { length } = this.#waiting;
-    if (this.#lastFrames === 0 || length <= this.#lastFrames || this.#batchMs > length * WRITER_MS)
-      return MAX_BATCH_FRAMES;
+    const isOverSoon = this.#batchMs * 10 < length * WRITER_MS;
+    if (length <= this.#lastFrames || isOverSoon || this.#isDiskSlow()) return MAX_BATCH_FRAMES;
     return Math.min(MAX_BATCH_FRAMES, Math.ceil((length + this.#lastFrames) / 2));
   }
 
@@ -312,6 +324,12 @@ export class AppendQueue {
       return false; // Unknown: the write is reported as unavailable, which promises less.
     }
   }
+}
+
+/** Whoever is acknowledged now writes again in this turn or, behind the same turn of its own, in the next. */
+async function twoTurns(): Promise<void> {
+  await nextTurn();
+  await nextTurn();
 }
 
 function bytesOf(batch: readonly Waiting[]): number {

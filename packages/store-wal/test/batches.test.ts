@@ -73,7 +73,12 @@ test("writers that come back in uneven groups are evened out, so that half of th
   expect(batches.slice(0, 6)).toEqual([1, 21, 20, 21, 20, 21]);
 });
 
-test("on a disk slower than its writers all that wait share the next flush", async () => {
-  const batches = await batchesOf(41, 5);
+test("batches that are over at once take all that wait", async () => {
+  const batches = await batchesOf(41, 0.01);
   expect(batches.slice(0, 6)).toEqual([1, 40, 1, 40, 1, 40]);
+});
+
+test("on a disk slower than its writers the next flush waits for those that come back at once", async () => {
+  const batches = await batchesOf(41, 5);
+  expect(batches.slice(0, 6)).toEqual([1, 41, 41, 41, 41, 41]);
 });
