@@ -18,7 +18,11 @@ const text = fc.string({ unit: "binary", maxLength: 800 });
 const hour = 3_600_000;
 
 /** No clock is moved: a lease is long, or there is none. */
-const lease = fc.record({ owner: text, token: fc.constantFrom("a", "b"), durationMs: fc.constant(hour) });
+const lease = fc.record({
+  owner: text,
+  token: fc.constantFrom("a", 'odd "\\\u0000 token'),
+  durationMs: fc.constant(hour),
+});
 
 const fields = {
   status: fc.constantFrom("working", "input_required", "completed", "failed", "cancelled"),

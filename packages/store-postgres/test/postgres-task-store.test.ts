@@ -41,6 +41,15 @@ withPostgres("what Postgres keeps", () => {
     },
   );
 
+  it("holds the limit when another store has made the record larger since", async () => {
+    const { store, another } = await freshStore({ maxRecordBytes: 1_000 });
+    const second = another();
+    await store.create(record("task-1"));
+    await second.update("task-1", { data: "x".repeat(600) }, 1);
+    expect(await codeOf(store.update("task-1", { scope: "x".repeat(300) }, 2))).toBe("record_too_large");
+    expect(await store.update("task-1", { scope: "x".repeat(30) }, 2)).toBe(3);
+  });
+
   it("lets a claim pass the limit, and counts its lease in the next update", async () => {
     const { store } = await freshStore({ maxRecordBytes: 1_000 });
     const room = 950 - Buffer.byteLength(JSON.stringify(record("task-1", { data: "" })));
