@@ -16,6 +16,7 @@ export class CommandDeadlines {
   #first: Pending | undefined;
   #last: Pending | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #onIdle: (() => void) | undefined;
 
   constructor(limitMs: number) {
     this.#limitMs = limitMs;
@@ -45,10 +46,22 @@ export class CommandDeadlines {
         },
         (error: unknown) => {
           // Who was told that it is late is not told again.
-          if (this.#settle(pending)) resolve(onFailure(error));
+          if (pending.isSettled) return;
+          // First what comes instead: until it has begun this command is under way.
+          resolve(onFailure(error));
+          this.#settle(pending);
         },
       );
     });
+  }
+
+  /** Resolves when every command has been answered, or is late. Call it once, after the last has begun. */
+  whenIdle(): Promise<void> {
+    return this.#first === undefined
+      ? Promise.resolve()
+      : new Promise((resolve) => {
+          this.#onIdle = resolve;
+        });
   }
 
   #begin(fail: (error: Error) => void, late: () => Error): Pending {
@@ -66,7 +79,10 @@ export class CommandDeadlines {
     if (pending.isSettled) return false;
     pending.isSettled = true;
     while (this.#first?.isSettled === true) this.#first = this.#first.next;
-    if (this.#first === undefined) this.#last = undefined;
+    if (this.#first === undefined) {
+      this.#last = undefined;
+      this.#onIdle?.();
+    }
     return true;
   }
 

@@ -4,7 +4,14 @@ import { createTask } from "./lua/create-task.ts";
 import { unknownReply } from "./redis-errors.ts";
 import type { StoreContext } from "./store-context.ts";
 import { placeOf } from "./store-keys.ts";
-import { appendFields, assertRecord, leaseArgument, lifeArgument, tokenArgument } from "./task-fields.ts";
+import {
+  appendFields,
+  asList,
+  assertRecord,
+  leaseArgument,
+  lifeArgument,
+  tokenArgument,
+} from "./task-fields.ts";
 
 /**
  * What `create` will send, made while the record is as the caller gave it (C6).
@@ -39,7 +46,7 @@ export function prepareCreate(
   appendFields(taskId, record, values, maxRecordBytes);
   return () =>
     runner.run(createTask, scriptKeys, values, (reply) => {
-      const [code, bytes] = reply as readonly unknown[];
+      const [code, bytes] = asList(reply);
       // A client may be set to give numbers as texts.
       if (Number(code) === 1) return;
       if (Number(code) === 0) throw storeErrors.taskExists(taskId);

@@ -47,7 +47,6 @@ export class RedisTaskStore implements TaskStore, WatchableTaskStore, LeasingTas
   readonly #looks: WatchLooks;
   readonly #checkServer: () => Promise<void>;
   readonly #channelPrefix: string;
-  readonly #gate = new OperationGate();
   #started = false;
   #starting: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
@@ -62,7 +61,8 @@ export class RedisTaskStore implements TaskStore, WatchableTaskStore, LeasingTas
     const { client, commandTimeoutMs, keyPrefix, maxRecordBytes, onError } = resolved;
     const runner = new ScriptRunner(client, commandTimeoutMs);
     const keys = new StoreKeys(keyPrefix);
-    this.#context = { runner, keys, indexes: new LeaseIndexes(), maxRecordBytes, onError };
+    const gate = new OperationGate();
+    this.#context = { runner, keys, indexes: new LeaseIndexes(), gate, maxRecordBytes, onError };
     this.#claims = new TaskClaims(this.#context);
     this.#watchers = new TaskWatchers(onError);
     const onHint = (taskId: string): void => this.#watchers.notify(taskId);
@@ -102,7 +102,7 @@ export class RedisTaskStore implements TaskStore, WatchableTaskStore, LeasingTas
   }
 
   sweep(): Promise<number> {
-    return this.#call(() => () => sweepTasks(this.#context));
+    return this.#call(() => () => this.#context.gate.run(() => sweepTasks(this.#context)));
   }
 
   /**
@@ -113,14 +113,14 @@ export class RedisTaskStore implements TaskStore, WatchableTaskStore, LeasingTas
     return this.#call(() => {
       assertClaim(owner, leaseMs, options);
       this.#context.indexes.learn((options.tools ?? []).map(indexOfTool));
-      return () => this.#claims.claim(owner, leaseMs, options);
+      return () => this.#context.gate.run(() => this.#claims.claim(owner, leaseMs, options));
     });
   }
 
   renew(leases: readonly HeldLease[], leaseMs: number): Promise<string[]> {
     return this.#call(() => {
       assertLeaseMs(leaseMs);
-      return () => renewLeases(this.#context, leases, leaseMs);
+      return () => this.#context.gate.run(() => renewLeases(this.#context, leases, leaseMs));
     });
   }
 
@@ -151,9 +151,11 @@ export class RedisTaskStore implements TaskStore, WatchableTaskStore, LeasingTas
   }
 
   async #close(): Promise<void> {
-    await this.#gate.whenIdle();
+    const { gate, runner } = this.#context;
+    await gate.whenIdle();
     this.#listener.close();
     this.#looks.stop();
+    await runner.whenIdle();
     this.#watchers.clear();
   }
 
@@ -170,7 +172,7 @@ export class RedisTaskStore implements TaskStore, WatchableTaskStore, LeasingTas
     try {
       this.#assertOpen();
       const call = prepare();
-      return this.#gate.run(this.#started ? call : () => this.#start().then(call));
+      return this.#started ? call() : this.#context.gate.run(() => this.#start().then(call));
     } catch (error) {
       // What prepare() threw, as a rejection.
       // oxlint-disable-next-line prefer-promise-reject-errors

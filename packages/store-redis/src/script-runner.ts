@@ -39,6 +39,11 @@ export class ScriptRunner {
     return this.#deadlines.within(command, this.#late, asItIs, failAsOurs);
   }
 
+  /** Resolves when no command is under way. Call it once, after the last has begun. */
+  whenIdle(): Promise<void> {
+    return this.#deadlines.whenIdle();
+  }
+
   #send<Value>(
     script: LuaScript,
     keys: readonly string[],

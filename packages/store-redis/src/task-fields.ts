@@ -119,6 +119,11 @@ function corrupt(taskId: string, cause?: unknown): LongJobsError {
   });
 }
 
+/** The reply of a script that answers with a code, or with a list that begins with one. */
+export function asList(reply: unknown): readonly unknown[] {
+  return Array.isArray(reply) ? reply : [reply];
+}
+
 /** A time to live as scripts take it. A record without a usable one never expires, as `isExpired` has it for `null`. */
 export function lifeArgument(ttlMs: unknown): string {
   return typeof ttlMs === "number" && ttlMs < LONGEST_MS ? wholeMs(ttlMs) : "never";

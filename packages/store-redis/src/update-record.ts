@@ -4,7 +4,7 @@ import { updateTask } from "./lua/update-task.ts";
 import { indexesKeptChanging, unknownReply } from "./redis-errors.ts";
 import type { StoreContext } from "./store-context.ts";
 import { placeOf, type TaskPlace } from "./store-keys.ts";
-import { appendFields, leaseArgument, lifeArgument, tokenArgument } from "./task-fields.ts";
+import { appendFields, asList, leaseArgument, lifeArgument, tokenArgument } from "./task-fields.ts";
 
 /** Fields that no patch changes, and those that may change the life of a task, its lease or the index it is in. */
 const roles: ReadonlyMap<string, "fixed" | "indexed"> = new Map([
@@ -43,7 +43,8 @@ export function prepareUpdate(
   values.push(...absent);
   const place = placeOf(taskId);
   const read = (reply: unknown): number => {
-    const [code, detail] = reply as readonly unknown[];
+    if (reply === 1) return nextVersion;
+    const [code, detail] = asList(reply);
     // A client may be set to give numbers as texts.
     if (Number(code) === 1) return nextVersion;
     if (Number(code) === 0) throw storeErrors.unknownTask(taskId);
@@ -51,7 +52,9 @@ export function prepareUpdate(
     if (Number(code) === -2) throw storeErrors.recordTooLarge(taskId, Number(detail), maxRecordBytes);
     throw unknownReply(code);
   };
-  if (facts !== undefined) return () => runIndexedUpdate(context, place, values, facts).then(read);
+  if (facts !== undefined) {
+    return () => context.gate.run(() => runIndexedUpdate(context, place, values, facts).then(read));
+  }
   // Most patches touch nothing but the task.
   const task = [context.keys.task(place.shard, place.member)];
   return () => context.runner.run(updateTask, task, values, read);
@@ -89,7 +92,7 @@ async function runIndexedUpdate(
   { taskId, member, shard }: TaskPlace,
   values: readonly string[],
   { life, lease, token, home }: PatchFacts,
-): Promise<readonly unknown[]> {
+): Promise<unknown> {
   indexes.learn([home]);
   for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
     const { names } = indexes;
@@ -100,8 +103,8 @@ async function runIndexedUpdate(
       ...names.map((name) => keys.index(shard, name)),
     ];
     const facts = [member, life, lease, token, home, ...names];
-    const reply = await runner.run<readonly unknown[]>(updateTask, given, [...values, ...facts]);
-    const [code, from, to] = reply;
+    const reply = await runner.run(updateTask, given, [...values, ...facts]);
+    const [code, from, to] = asList(reply);
     if (Number(code) !== 2) return reply;
     indexes.learn([String(from), String(to)]);
   }

@@ -6,10 +6,10 @@ export const createTask: LuaScript = defineScript(`
 -- ARGV[1] member  ARGV[2] time to live, ms, or never  ARGV[3] lease, ms, or none  ARGV[4] lease token, or empty
 -- ARGV[5] index of the tool  ARGV[6] index the task is in, or empty  ARGV[7] most bytes
 -- ARGV[8..] field, JSON text, field, JSON text, ...
--- Returns: {1} kept · {0} the id is taken · {-2, bytes} too large
+-- Returns: 1 kept · 0 the id is taken · {-2, bytes} too large
 -- Atomic: all or nothing. Touches: KEYS only. Tells: the channel with the name of KEYS[1].
 local call, task = redis.call, KEYS[1]
-if call('EXISTS', task) == 1 then return {0} end
+if call('EXISTS', task) == 1 then return 0 end
 local bytes = 1
 for i = 8, #ARGV, 2 do bytes = bytes + #ARGV[i] + #ARGV[i + 1] + 4 end
 if bytes > tonumber(ARGV[7]) then return {-2, bytes} end
@@ -36,5 +36,5 @@ else
   call('PEXPIREAT', task, ends - 1)
 end
 redis.pcall('PUBLISH', task, 'created')
-return {1}
+return 1
 `);

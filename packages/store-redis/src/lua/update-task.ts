@@ -9,14 +9,14 @@ export const updateTask: LuaScript = defineScript(`
 -- KEYS[2] expiries  KEYS[3] index names  KEYS[4..] indexes
 -- facts: member; time to live, ms, never, or empty; lease, ms, none, or empty; lease token, or empty; index of the
 -- tool, or empty; the names of KEYS[4..]
--- Returns: {1} written · {0} no such task, or expired · {-1, version} stale · {-2, bytes} too large · {2, from, to} the
+-- Returns: 1 written · 0 no such task, or expired · {-1, version} stale · {-2, bytes} too large · {2, from, to} the
 -- indexes the task moves between, one of which was not given
 -- Atomic: all or nothing. Touches: KEYS only. Tells: the channel with the name of KEYS[1].
 local call, task, ARGV = redis.call, KEYS[1], ARGV
 local stored = call('HMGET', task, 'version', '@bytes')
 if stored[1] ~= ARGV[1] then
   if stored[1] then return {-1, stored[1]} end
-  return {0}
+  return 0
 end
 
 local lastSet = 5 + 2 * ARGV[5]
@@ -96,5 +96,5 @@ if member then
   end
 end
 redis.pcall('PUBLISH', task, ARGV[2])
-return {1}
+return 1
 `);
