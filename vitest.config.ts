@@ -4,6 +4,8 @@ const report = process.env["LONGJOBS_TEST_REPORT"];
 
 export default defineConfig({
   test: {
+    // Most of what takes long waits for processes, disks and servers: more workers than processors wait side by side.
+    maxWorkers: 4,
     reporters: report === undefined ? ["default"] : ["default", ["json", { outputFile: report }]],
     projects: [
       "packages/*",
