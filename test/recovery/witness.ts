@@ -42,11 +42,11 @@ export function bearWitness(file: string, sight: Omit<Sight, "pid">): void {
   appendFileSync(file, `${JSON.stringify({ pid: process.pid, ...sight })}\n`);
 }
 
-/** Everything that was seen, in order; of one task or of all. */
+/** Everything that was seen, in order; of one task or of all. A line that is being written is not seen yet. */
 export function readWitness(file: string, ofTask?: string): readonly Sight[] {
   return readFileSync(file, "utf8")
     .split("\n")
-    .filter((line) => line !== "")
+    .slice(0, -1)
     .map((line) => JSON.parse(line) as Sight)
     .filter(({ taskId }) => ofTask === undefined || taskId === ofTask);
 }
