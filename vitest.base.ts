@@ -1,7 +1,7 @@
 import { defineProject, type UserWorkspaceConfig } from "vitest/config";
 
 /** Most of what takes long waits for processes, disks and servers: more workers than processors wait side by side. */
-export const maxWorkers = 4;
+export const maxWorkers = 3;
 
 export function project(name: string): UserWorkspaceConfig {
   return defineProject({
