@@ -36,7 +36,8 @@ export async function runTool(
   const finish = async (result: unknown): Promise<KeptResult> => {
     const checked = await checkToolResult(tool.name, result, outputSchema, places?.limits ?? limits);
     const owner = { tool: tool.name, attempt, scope, retentionMs: tool.config.retentionMs };
-    return places === undefined ? { result: checked } : spillIfLarge(checked, owner, places);
+    // A task that has ended without its handler has no use for a file.
+    return places === undefined || attempt.ended ? { result: checked } : spillIfLarge(checked, owner, places);
   };
   let spilled: SpilledResult | undefined;
   const outcome = await lifecycle.run(

@@ -6,6 +6,7 @@ import { openEntry, start, until, words } from "./support/entries.ts";
 import { HttpDoor } from "./support/http-door.ts";
 import { startTasks, takeErrors } from "./support/started-tasks.ts";
 import { text } from "./support/tools.ts";
+import { gate } from "./support/turns.ts";
 
 /** A place that keeps results in memory, and can be full. */
 class Shelf implements ResultSpill {
@@ -136,6 +137,22 @@ test("a file whose task ended otherwise is deleted", async () => {
   const taskId = await start(client, "export");
   await until(client, taskId, "cancelled");
   await expect.poll(() => shelf.kept.size).toBe(0);
+});
+
+test("a result that comes after the run deadline leaves no file", async () => {
+  const shelf = new Shelf();
+  const late = gate();
+  const started = startTasks({ resultSpill: shelf, maxInlineResultBytes: 1_000 });
+  started.tasks.taskTool("export", { inlineBudgetMs: 0, maxRunMs: 20 }, async () => {
+    await late.opened;
+    return text("x".repeat(5_000));
+  });
+  const client = await openEntry(started.tasks);
+  await until(client, await start(client, "export"), "failed");
+  late.open();
+  await expect.poll(() => started.tasks.stats().lateOutcomes).toBe(1);
+  expect(shelf.kept.size).toBe(0);
+  expect(takeErrors(started)).toMatchObject([{ code: "deadline_exceeded" }]);
 });
 
 test.each([0, -1, 1.5, "1"])("maxInlineResultBytes of %j is a RangeError", (maxInlineResultBytes) => {
