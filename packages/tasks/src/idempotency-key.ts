@@ -2,7 +2,7 @@ import type { JsonObject } from "@longjobs/core";
 import type { ToolCall } from "./tool-call.ts";
 import type { TaskTool } from "./tool-config.ts";
 
-/** Where a client puts the key, in the `_meta` of its request. The protocol has no name for it (decision 0008). */
+/** Where a client puts the key, in the `_meta` of its request. The protocol has no name for it (decision 0010). */
 export const idempotencyMetaKey = "longjobs/idempotencyKey";
 
 /** An idempotency key as it came, not checked yet. */

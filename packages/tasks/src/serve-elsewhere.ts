@@ -1,6 +1,7 @@
 import type { CreateTaskOptions, DetailedTask, TaskLifecycle, TaskView } from "@longjobs/core";
 import { hasEnded, toAnswer } from "./call-answer.ts";
 import type { InlineClock } from "./inline-clock.ts";
+import { jsonRpcError, rpcCode } from "./json-rpc-error.ts";
 import type { Served } from "./serve-tool-call.ts";
 import { waitsToTheEnd } from "./serve-work.ts";
 import type { ToolCall } from "./tool-call.ts";
@@ -31,18 +32,18 @@ export async function serveElsewhere(options: CreateTaskOptions, elsewhere: Else
 
 /** As {@link serveElsewhere}, for a task that has been dispatched. */
 export async function serveDispatched(view: TaskView, elsewhere: ElsewhereCall): Promise<Served> {
-  const { call, keyed, lifecycle, scope, tool } = elsewhere;
+  const { call, keyed, lifecycle, scope } = elsewhere;
   const { taskId } = view;
   if (call.taskWish !== undefined) return { kind: "task", view };
   try {
     const task = await waitForAnswer(await lifecycle.getTask(taskId, { scope }), elsewhere);
     if (hasEnded(task)) return { kind: "result", result: toAnswer(task, keyed) };
-    // Left to the caller: a client without tasks of a tool that waits has no use for a handle.
-    if (waitsToTheEnd(tool, call)) throw new Error(`Task ${taskId} has not ended.`);
     return { kind: "task", view };
   } catch (error) {
-    if (call.signal.aborted && !keyed) await lifecycle.cancelTask(taskId, { scope });
-    throw error;
+    if (!call.signal.aborted) throw error;
+    if (!keyed) await lifecycle.cancelTask(taskId, { scope });
+    // The client ended its call: nobody is told anything, and nothing is wrong.
+    throw jsonRpcError(rpcCode.internalError, "The call was cancelled.");
   }
 }
 

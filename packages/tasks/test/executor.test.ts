@@ -2,6 +2,7 @@ import { MemoryTaskStore, type Dispatch } from "@longjobs/core";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 
 import { createTasks, type Executor, type Tasks, type TasksOptions } from "../src/index.ts";
+import { HttpDoor } from "./support/http-door.ts";
 import { openEntry, start, until, words } from "./support/entries.ts";
 import { startTasks, type StartedTasks } from "./support/started-tasks.ts";
 import { gatedTool, greeter, text } from "./support/tools.ts";
@@ -177,6 +178,34 @@ describe("a delivery that is lost", () => {
     await tasks.recover();
     expect(submitted).toEqual([{ taskId, tool: "work", attempt: 1 }]);
   });
+});
+
+test.for([
+  [false, "cancels the task: nobody could reach it"],
+  [true, "leaves the task alone when the call has a key: it comes again"],
+] as const)("a client that goes away before it was answered (with a key: %s) %s (P12)", async ([keyed]) => {
+  const { server, submitted, worker } = serverAndWorker({
+    idempotencySecret: "a secret that is long enough for it",
+  });
+  server.tasks.taskTool("work", { inlineBudgetMs: 60_000 }, () => text("never here"));
+  const gone = new AbortController();
+  const meta = keyed ? { "longjobs/idempotencyKey": "k1" } : {};
+  const calling = new HttpDoor(server.tasks)
+    .send("tools/call", { name: "work", arguments: {} }, { meta, signal: gone.signal })
+    .catch(() => undefined);
+  await vi.waitFor(() => expect(submitted).toHaveLength(1));
+  gone.abort();
+  await calling;
+  const taskId = submitted[0]?.taskId ?? "";
+  if (!keyed) {
+    await expect.poll(async () => (await server.store.get(taskId))?.status).toBe("cancelled");
+    return;
+  }
+  await vi.waitFor(() => expect(server.tasks.stats().watchedTasks).toBe(0));
+  worker.tasks.taskTool("work", {}, () => text("in time"));
+  const again = new HttpDoor(server.tasks).send("tools/call", { name: "work", arguments: {} }, { meta });
+  expect(await worker.tasks.run(taskId)).toMatchObject({ status: "completed" });
+  expect((await again).message.result).toMatchObject(text("in time"));
 });
 
 test("calls with one key are one delivery, and each is answered with the same task", async () => {

@@ -99,7 +99,7 @@ export class SimulatedClient {
     throw new Error(`Task ${taskId} did not come to it in ${patienceMs} ms; it is ${describe(seen)}.`);
   }
 
-  /** Waits for the result. @throws LongJobsError-like data of a failed task, or that it was cancelled. */
+  /** Waits for the result. @throws Error that says how the task ended, when it has none. */
   async result(taskId: string): Promise<JsonObject> {
     const task = await this.until(taskId, ({ status }) => isTerminal(status));
     if (task.status === "completed") return task.result;
