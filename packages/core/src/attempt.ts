@@ -12,6 +12,7 @@ import { prepareQuestions } from "./prepare-questions.ts";
 import type { TaskChanges } from "./task-changes.ts";
 import type { TaskAttempt } from "./task-handle.ts";
 import { ProgressWriter } from "./progress-writer.ts";
+import { StorePatience } from "./store-patience.ts";
 import { statusMessageOf, toProgress } from "./task-progress.ts";
 import {
   isTerminal,
@@ -71,6 +72,7 @@ export class Attempt implements TaskAttempt {
   #checkpoint: TaskCheckpoint | undefined;
   #progress: TaskProgress | undefined;
   readonly #progressWriter: ProgressWriter;
+  readonly #patience: StorePatience;
   /** How often each question of `ask` was asked. */
   readonly #asked: Map<string, number>;
   #unsureEnd = false;
@@ -92,6 +94,7 @@ export class Attempt implements TaskAttempt {
     this.#checkpoint = record.checkpoint;
     this.#progress = record.progress;
     this.#asked = new Map(Object.entries(record.checkpoint?.asked ?? {}));
+    this.#patience = new StorePatience(context.options);
     this.#progressWriter = new ProgressWriter({
       intervalMs: context.options.progressIntervalMs,
       timers: context.options.timers,
@@ -183,7 +186,7 @@ export class Attempt implements TaskAttempt {
 
   async resumeInput(): Promise<{ readonly [key: string]: InputResponse }> {
     if (!this.#recorded && this.#promoting === undefined) return {};
-    const { inputs } = await this.#owned();
+    const { inputs } = await this.#waitingForStore(this.#patience.untilThere(() => this.#owned()));
     const fresh = allAnswers(inputs ?? noInbox).filter(
       ([key]) => !this.#delivered.has(key) && !this.#awaited.has(key),
     );
@@ -294,6 +297,7 @@ export class Attempt implements TaskAttempt {
   /** Aborts the signal with its reason, unless it was aborted before. */
   abort(reason: unknown): void {
     if (!this.signal.aborted) this.#controller.abort(reason);
+    this.#patience.end();
   }
 
   /** Compares this attempt with the record as it is now, and stops where the task is no longer its own. */
@@ -418,13 +422,26 @@ export class Attempt implements TaskAttempt {
   /** A write of this attempt: refused when the task is not its own any more. Records the task first. */
   async #write(change: WritePlan): Promise<void> {
     await this.#recordedTask();
-    try {
+    const write = async (): Promise<void> => {
       await this.#context.writer.write(this.taskId, (record, retrying) => {
         this.#assertOwner(record);
         return change(record, retrying);
       });
+    };
+    try {
+      await this.#waitingForStore(this.#patience.inTurn(write));
     } catch (error) {
       if (isRefusal(error)) await this.look();
+      throw error;
+    }
+  }
+
+  /** Why the work has to stop says more than that the store was away until then. */
+  async #waitingForStore<Value>(call: Promise<Value>): Promise<Value> {
+    try {
+      return await call;
+    } catch (error) {
+      if (isLongJobsError(error, "store_unavailable")) this.signal.throwIfAborted();
       throw error;
     }
   }
@@ -488,6 +505,7 @@ export class Attempt implements TaskAttempt {
     this.#ended = true;
     this.#unsubscribe?.();
     this.#progressWriter.stop();
+    this.#patience.end();
     this.#promoteListeners.clear();
     this.#progressListeners.clear();
     this.#waitListeners.clear();

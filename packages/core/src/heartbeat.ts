@@ -14,6 +14,9 @@ import type { TaskWriter } from "./task-writer.ts";
  */
 const beatsPerLook = 6;
 
+/** Of a renewal that fails: four tries more between two beats, so that little of a lease is lost to an outage. */
+const retriesPerLease = 12;
+
 /**
  * Keeps the leases of one engine: every third of a lease all of them are renewed, in one call where the store can renew.
  * A lease that could not be renewed is given up here, before anybody else may take it: when its duration has passed since the
@@ -26,6 +29,7 @@ export class Heartbeat {
   /** Attempts with calls of their own under way: one that hangs costs the others nothing. */
   readonly #tended = new Set<Attempt>();
   #cancelLapse: () => void = () => undefined;
+  #cancelRetry: (() => void) | undefined;
   #beats = 0;
   #renewing: Promise<void> | undefined;
   #failedAt: Instant | undefined;
@@ -46,6 +50,7 @@ export class Heartbeat {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelLapse();
+    this.#cancelRetry?.();
     await this.#renewing;
   }
 
@@ -86,8 +91,7 @@ export class Heartbeat {
     if (held.length === 0) return;
     // Less than the time between two beats: the next one tries again, whatever became of this call.
     if (await this.#options.timers.within(this.#renew(store, held), this.#options.leaseMs / 4)) return;
-    this.noteFailure();
-    this.#options.reportError(lifecycleErrors.renewalHangs(held.length));
+    this.#renewalFailed(lifecycleErrors.renewalHangs(held.length));
   }
 
   async #renew(store: LeasingTaskStore, held: readonly Attempt[]): Promise<void> {
@@ -100,9 +104,22 @@ export class Heartbeat {
         else attempt.renewed(sentAt);
       }
     } catch (error) {
-      this.noteFailure();
-      this.#options.reportError(error);
+      this.#renewalFailed(error);
     }
+  }
+
+  /** Tried again well before the leases lapse: an outage that is shorter than a lease ends no work. */
+  #renewalFailed(error: unknown): void {
+    this.noteFailure();
+    this.#options.reportError(error);
+    if (this.#stopped) return;
+    this.#cancelRetry ??= this.#options.timers.later(
+      () => {
+        this.#cancelRetry = undefined;
+        void this.beat();
+      },
+      Math.ceil(this.#options.leaseMs / retriesPerLease),
+    );
   }
 
   /** What one task alone needs: without `renew` its heartbeat, a look where no hint can be relied on, and time to live. */
@@ -129,8 +146,7 @@ export class Heartbeat {
       attempt.renewed(sentAt);
     } catch (error) {
       if (isRefusal(error)) return attempt.look();
-      this.noteFailure();
-      this.#options.reportError(error);
+      this.#renewalFailed(error);
     }
   }
 

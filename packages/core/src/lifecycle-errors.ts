@@ -71,5 +71,9 @@ export const lifecycleErrors = {
     ),
 
   closed: (): LongJobsError =>
-    new LongJobsError("store_closed", "This TaskLifecycle is closed; make a new one."),
+    new LongJobsError("store_closed", "This TaskLifecycle is closed; make a new one.", {
+      // For a client it is the instance that ends: another one, or the next process, is as good.
+      retryable: true,
+      recoveryHint: "Send the request again: another instance of the server answers it, or the next one.",
+    }),
 };

@@ -5,21 +5,12 @@ import { isLongJobsError, LongJobsError } from "./longjobs-error.ts";
 import { normalizeJsonObject } from "./normalize-json.ts";
 import { rejectedOutcome, toToolError, type Outcome } from "./outcome.ts";
 import { watchRun, type ResolvedRunLimits } from "./run-limits.ts";
+import { pause, retryDelays } from "./store-patience.ts";
 import type { TaskAttempt } from "./task-handle.ts";
 import type { FinalOutcome } from "./terminal-patch.ts";
-import type { Timers } from "./timers.ts";
 
 /** The work of a task: resolves to its result, or to nothing when it has ended the task itself. */
 export type TaskHandler = (task: TaskAttempt) => Promise<JsonObject | void> | JsonObject | void;
-
-/** A store that fails for a moment is asked again soon, one that is down not every moment. */
-const firstRetryMs = 250;
-const maxRetryMs = 30_000;
-
-/** Others wait one lease after a failure before they take what has lapsed: what is finished is written before. */
-function retryLimit({ leaseMs }: ResolvedLifecycleOptions): number {
-  return Math.min(maxRetryMs, Math.ceil(leaseMs / 3));
-}
 
 /** What a run is part of. */
 export interface RunContext {
@@ -107,7 +98,8 @@ async function writeOutcome(
   closing: AbortSignal,
 ): Promise<Outcome> {
   let outcome = first;
-  for (let delayMs = firstRetryMs; ; delayMs = Math.min(delayMs * 2, retryLimit(options))) {
+  const delays = retryDelays(options.leaseMs);
+  for (;;) {
     try {
       await attempt.end(outcome);
       return outcome;
@@ -122,7 +114,7 @@ async function writeOutcome(
       attempt.abandon();
       return { status: "abandoned", reason: closing.reason };
     }
-    await pause(delayMs, closing, options.timers);
+    await pause(delays.next().value, closing, options.timers);
   }
 }
 
@@ -144,16 +136,4 @@ function tooLarge(
     ...(error.partial === undefined ? {} : { partial: error.partial }),
   });
   return { status: "completed", result: toToolError(told, jsonLimits) };
-}
-
-async function pause(delayMs: number, closing: AbortSignal, timers: Timers): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const cancel = timers.later(wake, delayMs);
-    function wake(): void {
-      cancel();
-      closing.removeEventListener("abort", wake);
-      resolve();
-    }
-    closing.addEventListener("abort", wake);
-  });
 }

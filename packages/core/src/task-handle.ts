@@ -2,7 +2,13 @@ import type { JsonObject, JsonValue } from "./json.ts";
 import type { InputRequest, InputResponse, TaskProgress } from "./task-record.ts";
 import type { TaskView } from "./task-view.ts";
 
-/** The write side of a task: what a handler works with. Every call is refused once the attempt has lost its lease. */
+/**
+ * The write side of a task: what a handler works with. Every call is refused once the attempt has lost its lease.
+ *
+ * While the store is away `progress`, `requestInput`, `resumeInput` and `saveCheckpoint` wait for it; they reject with the reason
+ * of `signal` when that is aborted first, at the latest when the lease is over. Only what ends the task rejects with
+ * `store_unavailable`: a handler that returns has its result written again and again.
+ */
 export interface TaskHandle {
   readonly taskId: string;
   /** Which run of the handler this is, from 1. */

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 
 import { LongJobsError, MemoryTaskStore, type TaskRecord, type TaskStore } from "../src/index.ts";
 import { startEngine, takeErrors, type Engine } from "./support/engine.ts";
+import { fiveMethods } from "./support/five-methods.ts";
 import { countCalls, spiedStore, withLostHints, withoutWatch } from "./support/spied-store.ts";
 import { gate } from "./support/turns.ts";
 
@@ -200,6 +201,35 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
     expect(signal.reason).toMatchObject({ code: "lease_lost" });
     takeErrors(engine);
   });
+
+  test.each([
+    ["with renew", (store: TaskStore) => store],
+    ["with the five methods", fiveMethods],
+  ])(
+    "not for an outage that is shorter, however it lies between two beats: a store %s",
+    async (_name, of) => {
+      const spied = spiedStore(of(new MemoryTaskStore()));
+      const engine = startEngine({ store: spied.store, sweepIntervalMs: null });
+      const [taskId = ""] = await createTasks(engine, 1);
+      const { signal } = engine.lifecycle.handle(taskId);
+      for (const offsetMs of [1, beatMs / 2, beatMs - 1]) {
+        await vi.advanceTimersByTimeAsync(2 * beatMs + offsetMs);
+        spied.disturb(away);
+        await vi.advanceTimersByTimeAsync(leaseMs / 2);
+        spied.disturb(undefined);
+        await vi.advanceTimersByTimeAsync(3 * beatMs - offsetMs);
+        expect(signal.aborted).toBe(false);
+      }
+      // To the next beat: from a renewal that was good to one that is just in time.
+      await vi.advanceTimersByTimeAsync(beatMs / 2);
+      spied.disturb(away);
+      await vi.advanceTimersByTimeAsync(leaseMs - leaseMs / 12 - 1);
+      spied.disturb(undefined);
+      await vi.advanceTimersByTimeAsync(leaseMs);
+      expect(signal.aborted).toBe(false);
+      takeErrors(engine);
+    },
+  );
 
   test("a store that answers again in time is renewed again: nothing was lost", async () => {
     const spied = spiedStore(new MemoryTaskStore());
