@@ -6,11 +6,13 @@
 import { amplification } from "./groups/amplification.ts";
 import { files } from "./groups/files.ts";
 import { growth } from "./groups/growth.ts";
+import { http } from "./groups/http.ts";
 import { instances } from "./groups/instances.ts";
 import { opening } from "./groups/opening.ts";
 import { postgres } from "./groups/postgres.ts";
 import { reads } from "./groups/reads.ts";
 import { redis } from "./groups/redis.ts";
+import { scale } from "./groups/scale.ts";
 import { throughput } from "./groups/throughput.ts";
 import type { BenchGroup, Row } from "./row.ts";
 import { writePerformancePage } from "./write-page.ts";
@@ -21,10 +23,12 @@ const groups: Readonly<Record<string, BenchGroup>> = {
   amplification,
   opening,
   growth,
+  http,
   postgres,
   files,
   redis,
   instances,
+  scale,
 };
 const full = process.argv.includes("--full");
 const only = process.argv.indexOf("--only");

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 
 import type { JsonObject } from "@longjobs/core";
 
+import { sendRequest, type Answer } from "../../examples/load-balanced/src/send-request.ts";
 import type { ServerConfig } from "./server.ts";
 
 const program = fileURLToPath(new URL("server.ts", import.meta.url));
@@ -21,7 +22,6 @@ export interface StartOptions extends Partial<Omit<ServerConfig, "place" | "witn
 export class Fleet {
   readonly #config: FleetConfig;
   readonly #children = new Map<number, ChildProcess>();
-  #calls = 0;
 
   constructor(config: FleetConfig) {
     this.#config = config;
@@ -92,57 +92,8 @@ export class Fleet {
     params: JsonObject,
     meta: JsonObject = {},
   ): Promise<Answer | undefined> {
-    const name = (params["name"] ?? params["taskId"]) as string;
-    this.#calls += 1;
-    try {
-      const response = await fetch(`http://127.0.0.1:${port}/mcp`, {
-        method: "POST",
-        headers: {
-          "content-type": "application/json",
-          accept: "application/json, text/event-stream",
-          "mcp-protocol-version": "2026-07-28",
-          "mcp-method": method,
-          "mcp-name": name,
-        },
-        body: JSON.stringify({
-          jsonrpc: "2.0",
-          id: this.#calls,
-          method,
-          params: {
-            ...params,
-            _meta: {
-              "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-              "io.modelcontextprotocol/clientInfo": { name: "fleet-client", version: "1.0.0" },
-              "io.modelcontextprotocol/clientCapabilities": {
-                elicitation: { form: {} },
-                extensions: { "io.modelcontextprotocol/tasks": {} },
-              },
-              ...meta,
-            },
-          },
-        }),
-      });
-      return toAnswer(await response.text());
-    } catch {
-      // Refused or cut off: the process is gone, or going.
-      return undefined;
-    }
+    return sendRequest(`http://127.0.0.1:${port}/mcp`, { method, params, meta });
   }
-}
-
-/** What a request was answered with. */
-export interface Answer {
-  readonly result?: { readonly [member: string]: unknown };
-  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
-}
-
-/** The message with an id, of a JSON body or of a stream of events. */
-function toAnswer(body: string): Answer | undefined {
-  const texts = body.startsWith("{")
-    ? [body]
-    : body.split("\n").flatMap((line) => (line.startsWith("data: ") ? [line.slice(6)] : []));
-  const messages = texts.map((text) => JSON.parse(text) as Answer & { readonly id?: number });
-  return messages.find(({ id }) => id !== undefined);
 }
 
 async function freePort(): Promise<number> {

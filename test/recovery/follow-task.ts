@@ -1,6 +1,7 @@
 import type { JsonObject } from "@longjobs/core";
 
-import type { Answer, Fleet } from "./fleet.ts";
+import type { Answer } from "../../examples/load-balanced/src/send-request.ts";
+import type { Fleet } from "./fleet.ts";
 
 /** A task as a client sees it. */
 export type Task = { readonly status?: string; readonly [member: string]: unknown };

@@ -11,6 +11,7 @@ export interface Sight {
     | "began"
     | "stepped"
     | "saved"
+    | "got"
     | "returned"
     | "aborted"
     | "wrote"
@@ -18,7 +19,12 @@ export interface Sight {
     | "reported"
     | "stopped";
   readonly step?: number;
+  /** What a person has answered, or what the handler has returned. */
   readonly answer?: string;
+  /** Which question it was, where the handler knows. */
+  readonly key?: string;
+  /** The call that gave the answer. */
+  readonly by?: string;
   /** Why a signal was aborted; what was reported. */
   readonly reason?: string;
   readonly write?: Write;

@@ -2,19 +2,24 @@ import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-const program = fileURLToPath(new URL("server.ts", import.meta.url));
+const server = fileURLToPath(new URL("server.ts", import.meta.url));
 
 /** An instance as a real process of its own, so that it can really be killed. It keeps its port when it is started again. */
 export class InstanceProcess {
   readonly #env: { readonly [name: string]: string };
+  readonly #program: string;
   #child: ChildProcess | undefined;
   #port = 0;
   #listens = false;
   #log = "";
 
-  /** @param env - What the instance finds in its environment. */
-  constructor(env: { readonly [name: string]: string }) {
+  /**
+   * @param env - What the instance finds in its environment.
+   * @param program - What it runs: the server of this example, or one that tells its port as that does.
+   */
+  constructor(env: { readonly [name: string]: string }, program: string = server) {
     this.#env = env;
+    this.#program = program;
   }
 
   get pid(): number {
@@ -38,7 +43,7 @@ export class InstanceProcess {
   /** Resolves when it listens. */
   async start(): Promise<void> {
     const env = { ...process.env, ...this.#env, PORT: String(this.#port) };
-    const child = fork(program, { env, execArgv: [], stdio: ["ignore", "inherit", "pipe", "ipc"] });
+    const child = fork(this.#program, { env, execArgv: [], stdio: ["ignore", "inherit", "pipe", "ipc"] });
     this.#child = child;
     child.stderr?.on("data", (text: Buffer) => {
       this.#log += String(text);
@@ -54,11 +59,30 @@ export class InstanceProcess {
 
   /** Kills the process as a crash would: no handler runs, nothing is flushed. */
   async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  /** Tells the process to end, and resolves when it has. */
+  async stop(): Promise<void> {
+    await this.#end("SIGTERM");
+  }
+
+  /** Lets the process sleep, as a laptop does or a machine without memory: it keeps its connections. */
+  pause(): void {
+    this.#child?.kill("SIGSTOP");
+  }
+
+  /** Lets it go on where it was. */
+  resume(): void {
+    this.#child?.kill("SIGCONT");
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
     this.#listens = false;
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const exited = once(child, "exit");
-    child.kill("SIGKILL");
+    child.kill(signal);
     await exited;
   }
 }

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { sendRequest } from "./send-request.ts";
 
 /** A task as `tasks/get` shows it. */
 export interface Task {
@@ -12,8 +13,6 @@ export interface Task {
   readonly error?: { readonly message: string };
 }
 
-const clientCapabilities = { elicitation: { form: {} }, extensions: { "io.modelcontextprotocol/tasks": {} } };
-
 /** An instance that says nothing for so long is taken for dead: the request is repeated. */
 const requestTimeoutMs = 10_000;
 
@@ -23,7 +22,6 @@ const requestTimeoutMs = 10_000;
  */
 export class PatientClient {
   readonly #url: string;
-  #calls = 0;
   /** How many requests were sent again. */
   repeats = 0;
 
@@ -34,72 +32,35 @@ export class PatientClient {
   /** Calls a tool. @throws what the server refuses it with. */
   async callTool(name: string, args: object, idempotencyKey: string): Promise<Task> {
     const meta = { "longjobs/idempotencyKey": idempotencyKey };
-    return this.#untilAnswered("tools/call", name, { name, arguments: args }, meta);
+    return this.#untilAnswered("tools/call", { name, arguments: args }, meta);
   }
 
   async getTask(taskId: string): Promise<Task> {
-    return this.#untilAnswered("tasks/get", taskId, { taskId });
+    return this.#untilAnswered("tasks/get", { taskId });
   }
 
   async answer(taskId: string, key: string, answer: string): Promise<void> {
     const inputResponses = { [key]: { action: "accept", content: { answer } } };
-    await this.#untilAnswered("tasks/update", taskId, { taskId, inputResponses });
+    await this.#untilAnswered("tasks/update", { taskId, inputResponses });
   }
 
   async cancel(taskId: string): Promise<void> {
-    await this.#untilAnswered("tasks/cancel", taskId, { taskId });
+    await this.#untilAnswered("tasks/cancel", { taskId });
   }
 
-  async #untilAnswered(method: string, name: string, params: object, meta: object = {}): Promise<Task> {
+  async #untilAnswered(
+    method: string,
+    params: { readonly [name: string]: unknown },
+    meta = {},
+  ): Promise<Task> {
     for (;;) {
-      const answer = await this.#send(method, name, params, meta);
+      const signal = AbortSignal.timeout(requestTimeoutMs);
+      const answer = await sendRequest<Task>(this.#url, { method, params, meta, signal });
       if (answer?.result !== undefined) return answer.result;
-      if (answer?.error !== undefined && answer.error.data?.retryable !== true)
-        throw new Error(`${method} of ${name}: ${JSON.stringify(answer.error)}`);
+      if (answer?.error !== undefined && answer.error.data?.["retryable"] !== true)
+        throw new Error(`${method} of ${JSON.stringify(params)}: ${JSON.stringify(answer.error)}`);
       this.repeats += 1;
       await delay(100);
     }
   }
-
-  /** `undefined` when nobody answered: whether the request was carried out is not known. */
-  async #send(method: string, name: string, params: object, meta: object): Promise<Answer | undefined> {
-    this.#calls += 1;
-    try {
-      const response = await fetch(this.#url, {
-        method: "POST",
-        signal: AbortSignal.timeout(requestTimeoutMs),
-        headers: {
-          "content-type": "application/json",
-          accept: "application/json, text/event-stream",
-          "mcp-protocol-version": "2026-07-28",
-          "mcp-method": method,
-          "mcp-name": name,
-        },
-        body: JSON.stringify({
-          jsonrpc: "2.0",
-          id: this.#calls,
-          method,
-          params: {
-            ...params,
-            _meta: {
-              "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-              "io.modelcontextprotocol/clientInfo": { name: "patient-client", version: "1.0.0" },
-              "io.modelcontextprotocol/clientCapabilities": clientCapabilities,
-              ...meta,
-            },
-          },
-        }),
-      });
-      const body = await response.text();
-      const json = body.startsWith("{") ? body : /^data: (\{.*"id":.*)$/m.exec(body)?.[1];
-      return json === undefined ? undefined : (JSON.parse(json) as Answer);
-    } catch {
-      return undefined;
-    }
-  }
-}
-
-interface Answer {
-  readonly result?: Task;
-  readonly error?: { readonly message: string; readonly data?: { readonly retryable?: boolean } };
 }

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ErrorListener, TaskStore } from "@longjobs/core";
-import { createTasks } from "@longjobs/tasks";
+import { createTasks, type Tasks } from "@longjobs/tasks";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { registerTools } from "./tools.ts";
@@ -15,6 +15,10 @@ export interface ServeOptions {
   readonly port: number;
   /** How long the work of an instance that died stays with it, in milliseconds. */
   readonly leaseMs: number;
+  /** How long running work may go on when the instance closes, in milliseconds. @default 10_000 */
+  readonly drainMs?: number;
+  /** @default the tools of this example */
+  readonly register?: (tasks: Tasks) => void;
   readonly onError?: ErrorListener;
 }
 
@@ -28,6 +32,7 @@ export interface Instance {
 /** Serves tasks over HTTP. The store decides who its neighbours are. */
 export async function serveTasks(options: ServeOptions): Promise<Instance> {
   const { store, host = "127.0.0.1", port, leaseMs, onError } = options;
+  const { drainMs = 10_000, register = registerTools } = options;
   const tasks = createTasks({
     store,
     // One user: everyone who can reach this server shares its tasks.
@@ -36,7 +41,7 @@ export async function serveTasks(options: ServeOptions): Promise<Instance> {
     pollIntervalMs: 200,
     ...(onError === undefined ? {} : { onError }),
   });
-  registerTools(tasks);
+  register(tasks);
   const handler = createMcpHandler(() =>
     tasks.attach(new McpServer({ name: "load-balanced", version: "1.0.0" })),
   );
@@ -51,7 +56,7 @@ export async function serveTasks(options: ServeOptions): Promise<Instance> {
       // #region close
       // No new connections; clients of open ones are answered while running work may finish.
       server.close();
-      await tasks.close({ drainMs: 10_000 });
+      await tasks.close({ drainMs });
       server.closeAllConnections();
       // #endregion
     },

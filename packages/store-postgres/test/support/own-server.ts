@@ -1,5 +1,5 @@
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from "node:fs";
+import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -78,6 +78,15 @@ export class OwnServer {
     await this.#end("SIGQUIT");
   }
 
+  /** Stops the clock of the server and of all its children; their connections stay. */
+  pause(): void {
+    this.#signalAll("SIGSTOP");
+  }
+
+  resume(): void {
+    this.#signalAll("SIGCONT");
+  }
+
   /** Ends the server and removes its files. */
   async remove(): Promise<void> {
     await this.#end("SIGQUIT");
@@ -91,6 +100,24 @@ export class OwnServer {
     const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
     child.kill(signal);
     await ended;
+  }
+
+  /** The first process, which makes all others, before its children: none is missed. */
+  #signalAll(signal: NodeJS.Signals): void {
+    const pid = this.#child?.pid;
+    if (pid === undefined) return;
+    process.kill(pid, signal);
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ");
+    for (const child of children.filter((text) => text !== "")) signalIfThere(Number(child), signal);
+  }
+}
+
+function signalIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    // One that has ended since it was listed.
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }
 

@@ -1,0 +1,56 @@
+import { setTimeout as delay } from "node:timers/promises";
+
+import { between, shuffled, type Random } from "./random.ts";
+
+/** Something that goes wrong for a while, and what mends it. */
+export interface Fault {
+  readonly name: string;
+  /** What it is done to: two faults never have the same victim at once. */
+  readonly victim: string;
+  /** The longest that it lasts, in milliseconds. */
+  readonly longestMs: number;
+  readonly begin: () => Promise<void> | void;
+  readonly mend: () => Promise<void> | void;
+}
+
+/** The longest time between two faults: with two of them at a time something is always wrong. */
+const longestCalmMs = 600;
+const mostAtOnce = 2;
+
+/**
+ * Lets faults happen, each kind in turn and in an order that the random numbers decide, until the signal is aborted. Then
+ * everything is mended. Resolves to how often each happened.
+ */
+export async function disturb(
+  faults: readonly Fault[],
+  random: Random,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, number>> {
+  const counts = new Map<string, number>(faults.map(({ name }) => [name, 0]));
+  const underWay = new Map<string, Promise<void>>();
+  let due: Fault[] = [];
+  const happen = async ({ begin, longestMs, mend }: Fault): Promise<void> => {
+    await begin();
+    await passes(between(random, 200, longestMs), signal);
+    await mend();
+  };
+  while (await passes(between(random, 100, longestCalmMs), signal)) {
+    if (due.length === 0) due = shuffled(random, faults);
+    const next = due.findIndex(({ victim }) => !underWay.has(victim));
+    if (next < 0 || underWay.size >= mostAtOnce) continue;
+    const [fault] = due.splice(next, 1);
+    if (fault === undefined) continue;
+    counts.set(fault.name, (counts.get(fault.name) ?? 0) + 1);
+    underWay.set(
+      fault.victim,
+      happen(fault).finally(() => underWay.delete(fault.victim)),
+    );
+  }
+  await Promise.all(underWay.values());
+  return counts;
+}
+
+/** False when the signal was aborted first. */
+async function passes(ms: number, signal: AbortSignal): Promise<boolean> {
+  return delay(ms, true, { signal }).catch(() => false);
+}
