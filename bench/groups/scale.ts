@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { TaskLifecycle, type TaskRecord } from "@longjobs/core";
 import { summarise } from "../measure.ts";
 import type { BenchGroup, Row } from "../row.ts";
@@ -46,8 +47,8 @@ interface Cost {
 }
 
 function* toRows(where: string, measured: ReadonlyMap<string, readonly Cost[]>): Generator<Row> {
-  const [first = []] = measured.values();
-  for (const { what, unit } of first) {
+  const units = new Map([...measured.values()].flat().map(({ what, unit }) => [what, unit]));
+  for (const [what, unit] of units) {
     const figures = [...measured].flatMap(([name, costs]) => {
       const cost = costs.find((other) => other.what === what);
       return cost === undefined ? [] : [[name, summarise([cost.value])] as const];
@@ -71,16 +72,25 @@ async function costsOf(subject: MeasuredStore, count: number): Promise<Cost[]> {
     return { ...record, lease } satisfies TaskRecord;
   });
   const costs: Cost[] = [];
-  const timed = async (what: string, calls: number, work: () => Promise<unknown>): Promise<void> => {
-    const cpuBefore = await subject.cpuMs();
-    const startMs = performance.now();
+  const spent = async (what: string, times: number, work: () => Promise<unknown>): Promise<void> => {
+    const [cpuBefore, loggedBefore] = [await subject.cpuMs(), await subject.loggedBytes()];
     await work();
-    const tookMs = performance.now() - startMs;
-    const cpuAfter = await subject.cpuMs();
-    costs.push({ what, unit: "µs per call", value: (tookMs * 1_000) / calls });
-    if (cpuBefore === undefined || cpuAfter === undefined) return;
-    const value = ((cpuAfter - cpuBefore) * 1_000) / calls;
-    costs.push({ what: `${what}, processor time of the server`, unit: "µs per call", value });
+    const [cpuAfter, loggedAfter] = [await subject.cpuMs(), await subject.loggedBytes()];
+    if (cpuBefore !== undefined && cpuAfter !== undefined) {
+      const value = ((cpuAfter - cpuBefore) * 1_000) / times;
+      costs.push({ what: `${what}, processor time of the server`, unit: "µs", value });
+    }
+    if (loggedBefore !== undefined && loggedAfter !== undefined) {
+      const value = (loggedAfter - loggedBefore) / times;
+      costs.push({ what: `${what}, write-ahead log`, unit: "bytes", value });
+    }
+  };
+  const timed = async (what: string, times: number, work: () => Promise<unknown>): Promise<void> => {
+    const startMs = performance.now();
+    await spent(what, times, async () => {
+      await work();
+      costs.push({ what, unit: "µs", value: ((performance.now() - startMs) * 1_000) / times });
+    });
   };
   const recordAt = (index: number): TaskRecord => held[index % count] as TaskRecord;
   const emptyBytes = await subject.keptBytes();
@@ -107,6 +117,19 @@ async function costsOf(subject: MeasuredStore, count: number): Promise<Cost[]> {
     inTurn(300, () => store.claim("bench", leaseMs, { limit: 10, tools: ["build_report"] })),
   );
   await timed("sweep that finds nothing", 300, () => inTurn(300, () => store.sweep()));
+  const bytesBefore = await subject.keptBytes();
+  const watched = held.slice(0, 5_000);
+  await Promise.all(watched.map(({ taskId }) => store.watch(taskId, () => undefined)));
+  if (subject.notifies)
+    costs.push({
+      what: "kept for each watch by the server",
+      unit: "bytes",
+      value: ((await subject.keptBytes()) - bytesBefore) / watched.length,
+    });
+  const seconds = 5;
+  await spent("watch for a second in which nothing happens", watched.length * seconds, () =>
+    delay(seconds * 1_000),
+  );
   await subject.close();
   return costs;
 }

@@ -6,10 +6,13 @@ import { Client, Pool } from "pg";
 
 /** A store of many processes, and what its server spends on it. */
 export interface MeasuredStore {
-  readonly name: string;
   readonly store: PostgresTaskStore | RedisTaskStore;
+  /** Whether it hears of changes; else it looks for them. */
+  readonly notifies: boolean;
   /** Processor time of the server so far, in milliseconds; `undefined` where it runs on another machine. */
   cpuMs(): Promise<number | undefined>;
+  /** What the server has written to its log so far, in bytes; `undefined` where it does not say. */
+  loggedBytes(): Promise<number | undefined>;
   /** What the server keeps for all tasks of this store, in bytes. */
   keptBytes(): Promise<number>;
   close(): Promise<void>;
@@ -22,9 +25,10 @@ export async function measuredRedis(url: string, keyPrefix: string): Promise<Mea
     Number(new RegExp(`^${name}:(\\d+)`, "m").exec(await client.info(section))?.[1]);
   const pid = await figure("server", "process_id");
   return {
-    name: "Redis",
     store,
+    notifies: true,
     cpuMs: async () => cpuMsOf([pid]),
+    loggedBytes: () => Promise.resolve(undefined),
     keptBytes: () => figure("memory", "used_memory"),
     close: async () => {
       await store.close();
@@ -40,12 +44,16 @@ export async function measuredPostgres(url: string, schema: string): Promise<Mea
   const watcher = new Client({ connectionString: url });
   await watcher.connect();
   return {
-    name: "Postgres",
     store,
+    notifies: false,
     cpuMs: async () => {
       // The processes of all connections, and those that write and vacuum beside them.
       const { rows } = await watcher.query<{ pid: number }>("SELECT pid FROM pg_stat_activity");
       return cpuMsOf(rows.map(({ pid }) => pid));
+    },
+    loggedBytes: async () => {
+      const { rows } = await watcher.query<{ bytes: string }>("SELECT pg_current_wal_lsn() - '0/0' AS bytes");
+      return Number(rows[0]?.bytes);
     },
     keptBytes: async () => {
       const { rows } = await watcher.query<{ bytes: string }>("SELECT pg_total_relation_size($1) AS bytes", [

@@ -18,23 +18,29 @@ const longestCalmMs = 600;
 const mostAtOnce = 2;
 
 /**
- * Lets faults happen, each kind in turn and in an order that the random numbers decide, until the signal is aborted. Then
+ * Lets faults happen, each in turn and in an order that the random numbers decide, for so long and until each has happened; then
  * everything is mended. Resolves to how often each happened.
+ *
+ * @param patience - Aborted when it takes too long.
  */
 export async function disturb(
   faults: readonly Fault[],
   random: Random,
-  signal: AbortSignal,
+  durationMs: number,
+  patience: AbortSignal,
 ): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>(faults.map(({ name }) => [name, 0]));
   const underWay = new Map<string, Promise<void>>();
-  let due: Fault[] = [];
+  const over = new AbortController();
   const happen = async ({ begin, longestMs, mend }: Fault): Promise<void> => {
     await begin();
-    await passes(between(random, 200, longestMs), signal);
+    await passes(between(random, 200, longestMs), over.signal);
     await mend();
   };
-  while (await passes(between(random, 100, longestCalmMs), signal)) {
+  const endMs = performance.now() + durationMs;
+  let due: Fault[] = [];
+  while (performance.now() < endMs || [...counts.values()].includes(0)) {
+    if (!(await passes(between(random, 100, longestCalmMs), patience))) break;
     if (due.length === 0) due = shuffled(random, faults);
     const next = due.findIndex(({ victim }) => !underWay.has(victim));
     if (next < 0 || underWay.size >= mostAtOnce) continue;
@@ -46,6 +52,7 @@ export async function disturb(
       happen(fault).finally(() => underWay.delete(fault.victim)),
     );
   }
+  over.abort();
   await Promise.all(underWay.values());
   return counts;
 }
