@@ -185,7 +185,8 @@ export class Attempt implements TaskAttempt {
   }
 
   async resumeInput(): Promise<{ readonly [key: string]: InputResponse }> {
-    if (!this.#recorded && this.#promoting === undefined) return {};
+    if (!this.accepted) return {};
+    await this.#recordedTask();
     const { inputs } = await this.#waitingForStore(this.#patience.untilThere(() => this.#owned()));
     const fresh = allAnswers(inputs ?? noInbox).filter(
       ([key]) => !this.#delivered.has(key) && !this.#awaited.has(key),
@@ -232,6 +233,8 @@ export class Attempt implements TaskAttempt {
       this.#assertOwner(record);
       return terminalPatch(record, outcome, { token: this.token, nowMs: options.now(), statusMessage });
     };
+    // What the handler has not awaited comes before the end, as it was called before.
+    await this.#patience.settle();
     try {
       await this.#context.writer.write(this.taskId, plan);
     } catch (error) {
@@ -273,6 +276,7 @@ export class Attempt implements TaskAttempt {
     if (!released) return;
     try {
       await this.#promoting;
+      await this.#patience.settle();
       await this.#context.writer.write(this.taskId, (record) =>
         record.lease?.token === this.token ? { lease: undefined, released: true } : undefined,
       );

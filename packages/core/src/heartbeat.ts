@@ -14,7 +14,7 @@ import type { TaskWriter } from "./task-writer.ts";
  */
 const beatsPerLook = 6;
 
-/** Of a renewal that fails: four tries more between two beats, so that little of a lease is lost to an outage. */
+/** Of a renewal that fails: three tries more between two beats, so that little of a lease is lost to an outage. */
 const retriesPerLease = 12;
 
 /**
@@ -28,9 +28,12 @@ export class Heartbeat {
   readonly #attempts: HeldAttempts;
   /** Attempts with calls of their own under way: one that hangs costs the others nothing. */
   readonly #tended = new Set<Attempt>();
+  /** Attempts whose own heartbeat failed last: they alone have another before the next beat. */
+  readonly #unrenewed = new Set<Attempt>();
   #cancelLapse: () => void = () => undefined;
   #cancelRetry: (() => void) | undefined;
   #beats = 0;
+  #beating: Promise<void> | undefined;
   #renewing: Promise<void> | undefined;
   #failedAt: Instant | undefined;
   #stopped = false;
@@ -51,7 +54,7 @@ export class Heartbeat {
     this.#stopped = true;
     this.#cancelLapse();
     this.#cancelRetry?.();
-    await this.#renewing;
+    await Promise.all([this.#beating, this.#renewing]);
   }
 
   /** Says that the store has failed, so that nobody's lease is taken for dead too soon. */
@@ -71,10 +74,10 @@ export class Heartbeat {
    */
   async beat(): Promise<void> {
     this.#giveUpLapsed();
-    this.#renewing ??= this.#renewAll().finally(() => {
-      this.#renewing = undefined;
+    this.#beating ??= this.#renewAll().finally(() => {
+      this.#beating = undefined;
     });
-    await this.#renewing;
+    await this.#beating;
     this.#giveUpLapsed();
   }
 
@@ -82,12 +85,31 @@ export class Heartbeat {
     const { store } = this.#options;
     this.#beats += 1;
     const looks = canLease(store) && (!canWatch(store) || this.#beats % beatsPerLook === 0);
-    if (canLease(store)) await this.#renewTogether(store, this.#attempts.leased());
+    await this.#renewTogether();
     for (const attempt of this.#attempts.recorded())
       if (!this.#tended.has(attempt)) void this.#tend(attempt, looks || attempt.lapsed);
   }
 
-  async #renewTogether(store: LeasingTaskStore, held: readonly Attempt[]): Promise<void> {
+  /** Between two beats nothing is done but what failed: a store that is away is not asked for everything so often. */
+  async #renewAgain(): Promise<void> {
+    this.#giveUpLapsed();
+    for (const attempt of this.#unrenewed)
+      if (!attempt.ended && !this.#tended.has(attempt)) void this.#tend(attempt, false);
+    this.#unrenewed.clear();
+    await this.#renewTogether();
+    this.#giveUpLapsed();
+  }
+
+  #renewTogether(): Promise<void> {
+    const { store } = this.#options;
+    if (!canLease(store)) return Promise.resolve();
+    this.#renewing ??= this.#renewInTime(store, this.#attempts.leased()).finally(() => {
+      this.#renewing = undefined;
+    });
+    return this.#renewing;
+  }
+
+  async #renewInTime(store: LeasingTaskStore, held: readonly Attempt[]): Promise<void> {
     if (held.length === 0) return;
     // Less than the time between two beats: the next one tries again, whatever became of this call.
     if (await this.#options.timers.within(this.#renew(store, held), this.#options.leaseMs / 4)) return;
@@ -116,7 +138,7 @@ export class Heartbeat {
     this.#cancelRetry ??= this.#options.timers.later(
       () => {
         this.#cancelRetry = undefined;
-        void this.beat();
+        void this.#renewAgain();
       },
       Math.ceil(this.#options.leaseMs / retriesPerLease),
     );
@@ -146,6 +168,7 @@ export class Heartbeat {
       attempt.renewed(sentAt);
     } catch (error) {
       if (isRefusal(error)) return attempt.look();
+      this.#unrenewed.add(attempt);
       this.#renewalFailed(error);
     }
   }

@@ -98,7 +98,7 @@ async function writeOutcome(
   closing: AbortSignal,
 ): Promise<Outcome> {
   let outcome = first;
-  const delays = retryDelays(options.leaseMs);
+  const delays = retryDelays(options);
   for (;;) {
     try {
       await attempt.end(outcome);

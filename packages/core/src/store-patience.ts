@@ -8,12 +8,15 @@ const maxRetryMs = 30_000;
 
 /**
  * How long to wait before each next try. Others wait one lease after a failure before they take what has lapsed: the last tries
- * before that come in time.
+ * before that come in time. Spread, because all tasks of an instance lose their store at the same moment.
  */
-export function* retryDelays(leaseMs: number): Generator<number, never> {
+export function* retryDelays({
+  leaseMs,
+  random,
+}: Pick<ResolvedLifecycleOptions, "leaseMs" | "random">): Generator<number, never> {
   const longestMs = Math.min(maxRetryMs, Math.ceil(leaseMs / 3));
   for (let delayMs = Math.min(firstRetryMs, longestMs); ; delayMs = Math.min(delayMs * 2, longestMs))
-    yield delayMs;
+    yield delayMs * (1 - random() / 2);
 }
 
 /** Resolves when the time is up, or at once when the signal is aborted. */
@@ -35,39 +38,58 @@ export async function pause(delayMs: number, signal: AbortSignal, timers: Timers
  * its lease at the latest. So an outage costs a handler time, and its task nothing.
  */
 export class StorePatience {
-  readonly #options: Pick<ResolvedLifecycleOptions, "leaseMs" | "reportError" | "timers">;
-  readonly #over = new AbortController();
+  readonly #options: Pick<ResolvedLifecycleOptions, "leaseMs" | "random" | "reportError" | "timers">;
+  #over = false;
+  /** Aborted when the calls that were made until then have one try left. */
+  #hurry = new AbortController();
   #turn: Promise<void> = Promise.resolve();
 
-  constructor(options: Pick<ResolvedLifecycleOptions, "leaseMs" | "reportError" | "timers">) {
+  constructor(options: Pick<ResolvedLifecycleOptions, "leaseMs" | "random" | "reportError" | "timers">) {
     this.#options = options;
   }
 
   /** From now on nothing is asked again. */
   end(): void {
-    this.#over.abort();
+    this.#over = true;
+    this.#hurry.abort();
   }
 
-  /** Rejects as the call does, but with `store_unavailable` only after {@link end}. Every failed try is reported. */
-  async untilThere<Value>(call: () => Promise<Value>): Promise<Value> {
-    const delays = retryDelays(this.#options.leaseMs);
-    for (;;) {
-      try {
-        return await call();
-      } catch (error) {
-        if (this.#over.signal.aborted || !isLongJobsError(error, "store_unavailable")) throw error;
-        this.#options.reportError(error);
-        await pause(delays.next().value, this.#over.signal, this.#options.timers);
-        if (this.#over.signal.aborted) throw error;
-      }
-    }
+  /** Gives the calls that were made in turn until now one more try, at once, and resolves when they are over. */
+  async settle(): Promise<void> {
+    const earlier = this.#turn;
+    this.#hurry.abort();
+    if (!this.#over) this.#hurry = new AbortController();
+    await earlier;
+  }
+
+  /** Rejects as the call does, but with `store_unavailable` only when it may not be asked again. The first failure is reported. */
+  untilThere<Value>(call: () => Promise<Value>): Promise<Value> {
+    return this.#ask(call, this.#hurry.signal);
   }
 
   /** As {@link untilThere}, after every earlier call of this kind: one that was held up does not undo a later one. */
   inTurn(call: () => Promise<void>): Promise<void> {
-    const done = this.#turn.then(() => this.untilThere(call));
+    const { signal } = this.#hurry;
+    const done = this.#turn.then(() => this.#ask(call, signal));
     // The caller hears of a failure; this one only keeps the order.
     this.#turn = done.catch(() => undefined);
     return done;
+  }
+
+  async #ask<Value>(call: () => Promise<Value>, hurry: AbortSignal): Promise<Value> {
+    const { reportError, timers } = this.#options;
+    const delays = retryDelays(this.#options);
+    for (let isFirst = true; ; isFirst = false) {
+      const isLast = hurry.aborted;
+      try {
+        return await call();
+      } catch (error) {
+        if (isLast || this.#over || !isLongJobsError(error, "store_unavailable")) throw error;
+        // Not each time: many attempts may wait for one store.
+        if (isFirst) reportError(error);
+        await pause(delays.next().value, hurry, timers);
+        if (this.#over) throw error;
+      }
+    }
   }
 }

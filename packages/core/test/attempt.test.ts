@@ -100,6 +100,20 @@ describe("an attempt that is not recorded yet", () => {
     await vi.waitFor(async () => expect(await store.get(task.taskId)).toBeDefined());
   });
 
+  test("resumeInput waits for the record that is being made", async () => {
+    const creating = gate();
+    const store = faultyTaskStore(new MemoryTaskStore(), {
+      before: ({ method }) => (method === "create" ? creating.opened : undefined),
+    });
+    const task = startEngine({ store }).lifecycle.begin();
+    const promoted = task.promote();
+    const resumed = task.resumeInput();
+    await nextTurn();
+    creating.open();
+    await promoted;
+    expect(await resumed).toEqual({});
+  });
+
   test("promotions at once are one create, and progress meanwhile is not lost", async () => {
     const creating = gate();
     let creates = 0;

@@ -231,6 +231,33 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
     },
   );
 
+  test("an outage makes nothing but the renewals more frequent", async () => {
+    const spied = spiedStore(withoutWatch(new MemoryTaskStore()));
+    const engine = startEngine({ store: spied.store, sweepIntervalMs: null });
+    await createTasks(engine, 100);
+    await vi.advanceTimersByTimeAsync(beatMs);
+    spied.take();
+    spied.disturb(away);
+    await vi.advanceTimersByTimeAsync(2 * beatMs);
+    expect(countCalls(spied.take())).toEqual({ renew: 6, get: 2 * 100 });
+    spied.disturb(undefined);
+    takeErrors(engine);
+  });
+
+  test("one heartbeat that fails is tried again without the others, on a store with the five methods", async () => {
+    const spied = spiedStore(fiveMethods(new MemoryTaskStore()));
+    const engine = startEngine({ store: spied.store, sweepIntervalMs: null });
+    const [first] = await createTasks(engine, 100);
+    spied.disturb(({ method, taskId }) => (method === "update" && taskId === first ? away() : undefined));
+    await vi.advanceTimersByTimeAsync(beatMs);
+    spied.take();
+    await vi.advanceTimersByTimeAsync(beatMs - 1);
+    const updated = spied.take().flatMap(({ method, taskId }) => (method === "update" ? [taskId] : []));
+    expect(updated).toEqual([first, first, first]);
+    spied.disturb(undefined);
+    takeErrors(engine);
+  });
+
   test("a store that answers again in time is renewed again: nothing was lost", async () => {
     const spied = spiedStore(new MemoryTaskStore());
     const engine = startEngine({ store: spied.store, sweepIntervalMs: null });

@@ -180,6 +180,66 @@ test("calls that were not awaited are written in the order in which they were ma
   takeErrors(engine);
 });
 
+test("calls that were not awaited are written before the end that their handler comes to", async () => {
+  const engine = startEngine();
+  const { taskId } = await engine.lifecycle.createTask();
+  const task = engine.lifecycle.handle(taskId);
+  const saved = task.saveCheckpoint({ page: 1 });
+  const told = task.progress("all read");
+  await task.complete({});
+  await Promise.all([saved, told]);
+  expect(await engine.lifecycle.getProgress(taskId)).toEqual({ message: "all read" });
+});
+
+test("calls that were not awaited are written before a shutdown gives the task back", async () => {
+  const engine = startEngine();
+  const { taskId } = await engine.lifecycle.createTask();
+  const running = engine.lifecycle.run(engine.lifecycle.handle(taskId), async (task) => {
+    await new Promise((resolve) => task.signal.addEventListener("abort", resolve));
+    void task.progress("stopping");
+    void task.saveCheckpoint({ page: 1 });
+    task.signal.throwIfAborted();
+  });
+  await engine.lifecycle.close();
+  await running;
+  expect(await engine.store.get(taskId)).toMatchObject({ checkpoint: { value: { page: 1 } } });
+});
+
+test("what waits when a handler ends its task is tried once more, at once, and does not hold up the end", async () => {
+  const { leave, store, written } = leavingStore(new MemoryTaskStore());
+  const engine = startEngine({ store });
+  const { taskId } = await engine.lifecycle.createTask();
+  const task = engine.lifecycle.handle(taskId);
+  let tries = 0;
+  leave((call) => savesCheckpoint(call) && (tries += 1) <= 2);
+  const waiting = [task.saveCheckpoint({ page: 1 }), task.progress("all read")];
+  await vi.advanceTimersByTimeAsync(300);
+  expect(tries).toBe(2);
+  await task.complete({});
+  await Promise.all(waiting);
+  expect(written).toMatchObject([
+    { checkpoint: { value: { page: 1 } } },
+    { progress: { message: "all read" } },
+    { status: "completed" },
+  ]);
+  takeErrors(engine);
+});
+
+test("an end that the store refuses leaves the handler its patience", async () => {
+  const { comeBack, leave, store } = leavingStore(new MemoryTaskStore());
+  const engine = startEngine({ store });
+  const { taskId } = await engine.lifecycle.createTask();
+  const task = engine.lifecycle.handle(taskId);
+  leave();
+  expect(await codeOf(task.complete({}))).toBe("store_unavailable");
+  const saved = task.saveCheckpoint({ page: 1 });
+  await vi.advanceTimersByTimeAsync(1_000);
+  comeBack();
+  await vi.advanceTimersByTimeAsync(1_000);
+  await saved;
+  takeErrors(engine);
+});
+
 test("a cancel does not wait behind a write that waits, and ends it", async () => {
   const { leave, store } = leavingStore(new MemoryTaskStore());
   const engine = startEngine({ store });
@@ -205,6 +265,40 @@ test("no timer is left of a call whose task has ended meanwhile", async () => {
   await task.complete({});
   expect(await code).toBe("store_unavailable");
   expect(vi.getTimerCount()).toBeLessThanOrEqual(idle + 1);
+  takeErrors(engine);
+});
+
+test("one failure of each call is reported, however often it is tried", async () => {
+  const { leave, store } = leavingStore(new MemoryTaskStore());
+  const engine = startEngine({ store });
+  const { taskId } = await engine.lifecycle.createTask();
+  leave(savesCheckpoint);
+  const saving = engine.lifecycle.handle(taskId).saveCheckpoint({ page: 1 });
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(takeErrors(engine)).toHaveLength(1);
+  await engine.lifecycle.cancelTask(taskId);
+  expect(await codeOf(saving)).toBe("cancelled");
+});
+
+test("tasks that lose their store at one moment do not all ask for it at another", async () => {
+  const { leave, store } = leavingStore(new MemoryTaskStore());
+  const engine = startEngine({ store });
+  const triedAt = new Map<number, number>();
+  leave((call) => {
+    if (!savesCheckpoint(call)) return false;
+    triedAt.set(Date.now(), (triedAt.get(Date.now()) ?? 0) + 1);
+    return true;
+  });
+  for (let made = 0; made < 100; made += 1) {
+    const { taskId } = await engine.lifecycle.createTask();
+    void engine.lifecycle.handle(taskId).saveCheckpoint({ page: 1 });
+  }
+  await vi.advanceTimersByTimeAsync(10);
+  const [together = 0] = triedAt.values();
+  expect(together).toBe(100);
+  triedAt.clear();
+  await vi.advanceTimersByTimeAsync(250);
+  expect(triedAt.size).toBeGreaterThan(20);
   takeErrors(engine);
 });
 
