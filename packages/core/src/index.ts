@@ -39,10 +39,12 @@ export { storeErrors } from "./store-errors.ts";
 export { isExpired } from "./task-expiry.ts";
 export type { TaskAttempt, TaskHandle } from "./task-handle.ts";
 export { isTaskId } from "./task-id.ts";
+export type { TaskFeed } from "./task-feed.ts";
 export { TaskLifecycle } from "./task-lifecycle.ts";
 export type {
   CancelTaskOptions,
   CloseOptions,
+  FollowTasksOptions,
   LifecycleStats,
   ScopedCall,
   UpdateTaskOptions,

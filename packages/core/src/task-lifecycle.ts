@@ -27,6 +27,7 @@ import { reactionMs, resolveRunLimits, type RunLimits } from "./run-limits.ts";
 import { storeErrors } from "./store-errors.ts";
 import { TakeOver } from "./take-over.ts";
 import { TaskChanges } from "./task-changes.ts";
+import { TaskFeed } from "./task-feed.ts";
 import type { TaskAttempt, TaskHandle } from "./task-handle.ts";
 import { isTaskId } from "./task-id.ts";
 import { isTerminal, type TaskProgress, type TaskRecord } from "./task-record.ts";
@@ -35,6 +36,7 @@ import { canLease, type TaskPatch } from "./task-store.ts";
 import { toDetailedTask, toTaskView, type DetailedTask, type TaskView } from "./task-view.ts";
 import { TaskWriter } from "./task-writer.ts";
 import { terminalPatch } from "./terminal-patch.ts";
+import { visibleTasks } from "./visible-tasks.ts";
 import { waitForChange, type WaitOptions } from "./wait-for-change.ts";
 
 /** Whose call it is. */
@@ -60,6 +62,12 @@ export interface CancelTaskOptions extends ScopedCall {
 
 /** Options of {@link TaskLifecycle.waitForChange}. */
 export interface WaitForChangeOptions extends ScopedCall, WaitOptions {}
+
+/** Options of {@link TaskLifecycle.followTasks}. */
+export interface FollowTasksOptions extends ScopedCall {
+  /** Called when a task may have changed: time to take. It may be called for nothing. */
+  readonly onChange: () => void;
+}
 
 /** Counts of what an engine holds in memory. All but `lateOutcomes` return to zero when their tasks have ended. */
 export interface LifecycleStats {
@@ -374,6 +382,28 @@ export class TaskLifecycle {
     const read = (): Promise<TaskRecord> => this.#answerable(taskId, options);
     const context = { closing: this.#closing.signal, timers: this.#options.timers };
     return waitForChange(this.#changes, taskId, read, options, context);
+  }
+
+  /**
+   * Follows the tasks among these that the caller may see, whichever engine changes them. A foreign id is left out like an unknown
+   * one, and so is one that a client could not have been given. Close the feed when nobody takes from it any more; it
+   * outlives {@link close}, so that the last states can be taken.
+   *
+   * @throws what the store rejects with.
+   */
+  async followTasks(taskIds: readonly string[], { onChange, scope }: FollowTasksOptions): Promise<TaskFeed> {
+    this.#assertOpen();
+    const visible = await visibleTasks(taskIds, (taskId) => this.#readVisible(taskId, { scope }));
+    this.#assertOpen();
+    return new TaskFeed(visible, {
+      changes: this.#changes,
+      options: this.#options,
+      onChange,
+      read: (taskId) =>
+        this.#closing.signal.aborted
+          ? this.#readVisible(taskId, { scope })
+          : this.#answerable(taskId, { scope }),
+    });
   }
 
   /** Calls `listener` after every write of this engine, with what polling would show. The returned function ends it. */
