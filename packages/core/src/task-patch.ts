@@ -12,18 +12,21 @@ export function applyTaskPatch(record: TaskRecord, patch: TaskPatch): TaskRecord
   for (const field of fixedFields) {
     if (Object.hasOwn(patch, field)) throw new TypeError(`A patch cannot set ${field}.`);
   }
-  // Built anew, field by field: deleting from a copy would turn it into a slow dictionary.
-  const next: Record<string, unknown> = {};
-  for (const field of Object.keys(record)) {
-    const value: unknown = (Object.hasOwn(patch, field) ? patch : record)[field as never];
-    if (value !== undefined) setOwn(next, field, value);
-  }
-  for (const field of Object.keys(patch)) {
-    const value: unknown = patch[field as keyof TaskPatch];
-    if (value !== undefined && !Object.hasOwn(record, field)) setOwn(next, field, value);
-  }
+  // In one step each: copying field by field takes several times as long.
+  const next: Record<string, unknown> = { ...record, ...patch };
   next["version"] = record.version + 1;
-  return Object.freeze(next) as TaskRecord;
+  const deletes = Object.values(patch).includes(undefined);
+  return Object.freeze(deletes ? withoutUndefined(next) : next) as TaskRecord;
+}
+
+/** Built anew: deleting from an object would turn it into a slow dictionary. */
+function withoutUndefined(fields: Record<string, unknown>): Record<string, unknown> {
+  const kept: Record<string, unknown> = {};
+  for (const name of Object.keys(fields)) {
+    const value = fields[name];
+    if (value !== undefined) setOwn(kept, name, value);
+  }
+  return kept;
 }
 
 const fixedFields = ["taskId", "version", "createdAt"] as const;
