@@ -31,7 +31,8 @@ export interface MemoryTaskStoreOptions {
 interface Entry {
   readonly record: TaskRecord;
   readonly bornAtMs: number;
-  readonly bytes: number;
+  /** An upper bound of its size: what a patch replaces is counted as if it stayed. */
+  readonly maxBytes: number;
 }
 
 /** Keeps tasks in this process: for tests, for development, and for tasks that may die with their server. */
@@ -62,9 +63,9 @@ export class MemoryTaskStore implements TaskStore, WatchableTaskStore, LeasingTa
     this.#assertOpen();
     if (this.#live(record.taskId) !== undefined) throw storeErrors.taskExists(record.taskId);
     const kept = Object.freeze(snapshot(withoutUndefined(record)) as TaskRecord);
-    const bytes = this.#assertFits(record.taskId, jsonSize(kept));
+    const maxBytes = this.#assertFits(record.taskId, jsonSize(kept));
     const bornAtMs = this.#now();
-    this.#entries.set(record.taskId, { record: kept, bornAtMs, bytes });
+    this.#entries.set(record.taskId, { record: kept, bornAtMs, maxBytes });
     this.#leases.created(kept, bornAtMs);
     this.#watchers.notify(record.taskId);
   }
@@ -83,8 +84,10 @@ export class MemoryTaskStore implements TaskStore, WatchableTaskStore, LeasingTa
     }
     const kept = snapshot(patch) as TaskPatch;
     const record = applyTaskPatch(entry.record, kept);
-    const bytes = this.#assertFits(taskId, entry.bytes + growth(entry.record, kept));
-    this.#replace(entry, record, kept, bytes);
+    const bound = entry.maxBytes + addedSize(kept);
+    // Counted again only where the bound says too much: then it is exact once more.
+    const maxBytes = bound > this.#maxRecordBytes ? this.#assertFits(taskId, jsonSize(record)) : bound;
+    this.#replace(entry, record, kept, maxBytes);
     return record.version;
   }
 
@@ -112,7 +115,7 @@ export class MemoryTaskStore implements TaskStore, WatchableTaskStore, LeasingTa
       const patch = { lease: newLease(owner, leaseMs) };
       const record = applyTaskPatch(entry.record, patch);
       // No limit of size here: a task that is too large to be claimed would never end.
-      this.#replace(entry, record, patch, entry.bytes + growth(entry.record, patch));
+      this.#replace(entry, record, patch, entry.maxBytes + addedSize(patch));
       claimed.push(record);
       if (claimed.length >= options.limit) break;
     }
@@ -148,8 +151,8 @@ export class MemoryTaskStore implements TaskStore, WatchableTaskStore, LeasingTa
     return this.close();
   }
 
-  #replace({ bornAtMs }: Entry, record: TaskRecord, patch: TaskPatch, bytes: number): void {
-    this.#entries.set(record.taskId, { record, bornAtMs, bytes });
+  #replace({ bornAtMs }: Entry, record: TaskRecord, patch: TaskPatch, maxBytes: number): void {
+    this.#entries.set(record.taskId, { record, bornAtMs, maxBytes });
     this.#leases.updated(record, patch, this.#now());
     this.#watchers.notify(record.taskId);
   }
@@ -194,17 +197,15 @@ function withoutUndefined(record: TaskRecord): object {
   return Object.fromEntries(fields.filter(([, value]) => value !== undefined));
 }
 
-/** How many units of JSON text the patch adds; only the fields it names are measured. */
-function growth(record: TaskRecord, patch: TaskPatch): number {
+/** Units of JSON text that a patch adds at the most. */
+function addedSize(patch: TaskPatch): number {
   let units = 0;
   for (const field of Object.keys(patch) as (keyof TaskPatch)[]) {
-    units += fieldSize(field, patch[field]) - fieldSize(field, record[field]);
+    const value: unknown = patch[field];
+    // Quotation marks, colon and comma come on top.
+    if (value !== undefined) units += field.length + 4 + jsonSize(value);
   }
   return units;
-}
-
-function fieldSize(field: string, value: unknown): number {
-  return value === undefined ? 0 : field.length + 4 + jsonSize(value);
 }
 
 function jsonSize(value: unknown): number {

@@ -35,6 +35,18 @@ describe("options", () => {
       partial: { maxBytes: 1_000 },
     });
   });
+
+  test("what was replaced does not count against maxRecordBytes, however often a task is written", async () => {
+    const store = new MemoryTaskStore({ maxRecordBytes: 1_000 });
+    await store.create(record());
+    const writeMessages = async (from: number, units: number): Promise<void> => {
+      for (let version = from; version < from + 20; version += 1)
+        await store.update("task-1", { statusMessage: "x".repeat(units) }, version);
+    };
+    await writeMessages(7, 500);
+    await expect(writeMessages(27, 1_000)).rejects.toMatchObject({ code: "record_too_large" });
+    await writeMessages(27, 500);
+  });
 });
 
 describe("memory", () => {
