@@ -3,9 +3,10 @@ import type { HeldAttempts } from "./held-attempts.ts";
 import { instant, leftMs, type Instant } from "./lease-clock.ts";
 import { lifecycleErrors } from "./lifecycle-errors.ts";
 import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
+import { isLongJobsError } from "./longjobs-error.ts";
 import { extendedTtlMs } from "./task-retention.ts";
 import type { TaskRecord } from "./task-record.ts";
-import { canLease, canWatch, type LeasingTaskStore, type TaskPatch } from "./task-store.ts";
+import { canLease, canWatch, isExclusive, type LeasingTaskStore, type TaskPatch } from "./task-store.ts";
 import type { TaskWriter } from "./task-writer.ts";
 
 /**
@@ -20,7 +21,8 @@ const retriesPerLease = 12;
 /**
  * Keeps the leases of one engine: every third of a lease all of them are renewed, in one call where the store can renew.
  * A lease that could not be renewed is given up here, before anybody else may take it: when its duration has passed since the
- * last good renewal was sent, by either clock, the attempt's signal is aborted with `lease_lost`.
+ * last good renewal was sent, by either clock, the attempt's signal is aborted with `lease_lost`. In a store that belongs to
+ * this process nobody else takes it: work goes on after a machine has slept, and is given up when the store has a new owner.
  */
 export class Heartbeat {
   readonly #options: ResolvedLifecycleOptions;
@@ -134,6 +136,8 @@ export class Heartbeat {
   #renewalFailed(error: unknown): void {
     this.noteFailure();
     this.#options.reportError(error);
+    if (isLongJobsError(error, "store_locked"))
+      for (const attempt of this.#attempts.leased()) attempt.lapse();
     if (this.#stopped) return;
     this.#cancelRetry ??= this.#options.timers.later(
       () => {
@@ -192,6 +196,7 @@ export class Heartbeat {
 
   /** Aborts what may not be relied on any more, and comes back when the next lease would lapse. */
   #giveUpLapsed(): void {
+    if (isExclusive(this.#options.store)) return;
     let nextMs = Infinity;
     for (const attempt of this.#attempts.leased()) {
       const remainingMs = leftMs(attempt.leasedSince, this.#options.leaseMs, this.#options);

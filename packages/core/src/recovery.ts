@@ -82,7 +82,10 @@ export class Recovery {
     return writer.write(record.taskId, (found) =>
       isTerminal(found.status) || found.lease?.token !== token
         ? undefined
-        : { ...orphanPatch(found, { token, nowMs: options.now(), error }), crashes: crashesOf(found) },
+        : {
+            ...orphanPatch(found, { token, nowMs: options.now(), error }),
+            crashes: crashesOf(found, options),
+          },
     );
   }
 
@@ -103,7 +106,7 @@ export class Recovery {
   async #endIfItMust(taken: TakenTask): Promise<boolean> {
     const { record } = taken;
     const rules = this.#context.options.runner?.tools().get(record.work?.tool ?? "");
-    const ending = endingOf(record, rules);
+    const ending = endingOf(record, rules, this.#context.options);
     if (ending !== undefined) await this.end(taken, ending);
     return ending !== undefined;
   }
@@ -128,7 +131,7 @@ export class Recovery {
     const held = await writer.write(record.taskId, (found) =>
       isTerminal(found.status) || found.lease?.token !== token
         ? undefined
-        : { lease, released: true, crashes: crashesOf(found) },
+        : { lease, released: true, crashes: crashesOf(found, options) },
     );
     // One that hangs must not hold up the recovery of the others.
     if (held.lease?.token === lease.token)
@@ -152,11 +155,15 @@ export class Recovery {
 }
 
 /** Why the task is not run again, or `undefined` when it is. A task that no run has begun of was never interrupted. */
-function endingOf(record: TaskRecord, rules: RecoveryRules | undefined): TaskError | undefined {
+function endingOf(
+  record: TaskRecord,
+  rules: RecoveryRules | undefined,
+  options: ResolvedLifecycleOptions,
+): TaskError | undefined {
   if (record.cancelRequestedAt !== undefined || rules === undefined) return interruptedError(record);
   if (record.attempt === 0) return undefined;
   if (rules.onInterrupted === "fail") return interruptedError(record);
-  const crashes = crashesOf(record);
+  const crashes = crashesOf(record, options);
   return crashes >= rules.maxAttempts ? maxAttemptsError(record, crashes) : undefined;
 }
 

@@ -2,6 +2,7 @@ import { Attempt, type AttemptContext } from "./attempt.ts";
 import type { HeldAttempts } from "./held-attempts.ts";
 import { instant, type Instant } from "./lease-clock.ts";
 import { lifecycleErrors } from "./lifecycle-errors.ts";
+import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import { Sightings } from "./sightings.ts";
 import { dispatchOwner } from "./task-runner.ts";
 import { isTerminal, type Lease, type TaskRecord } from "./task-record.ts";
@@ -106,7 +107,7 @@ export class TakeOver {
       if (isTerminal(found.status)) throw lifecycleErrors.terminal(taskId, found.status);
       if (found.lease?.token !== token) throw lifecycleErrors.leaseLost(taskId);
       if (retrying && found.attempt === counted.attempt) return undefined;
-      counted = { attempt: found.attempt + 1, crashes: crashesOf(found) };
+      counted = { attempt: found.attempt + 1, crashes: crashesOf(found, this.#context.options) };
       return { ...counted, released: undefined };
     });
     const attempt = new Attempt(this.#context, { record, recorded: true, leasedSince: since });
@@ -137,10 +138,21 @@ export class TakeOver {
   }
 }
 
-/** A run that was under way when its lease lapsed has crashed; a released one has not. */
-export function crashesOf(record: TaskRecord): number {
-  return record.crashes + (record.released === true ? 0 : 1);
+/**
+ * The crashes of a task whose lease was taken. A run that was under way when its lease lapsed has crashed; one that was released has
+ * not. Nor has one that had been waiting for a person: it did nothing that could take its process down, and it may wait through
+ * many restarts. That is known of a question that is open for long: a run that crashes soon after it began is counted.
+ */
+export function crashesOf(
+  { crashes, lastUpdatedAt, released, status }: TaskRecord,
+  { leaseMs, now }: Pick<ResolvedLifecycleOptions, "leaseMs" | "now">,
+): number {
+  const waited = status === "input_required" && now() - Date.parse(lastUpdatedAt) > calmLeases * leaseMs;
+  return crashes + (released === true || waited ? 0 : 1);
 }
+
+/** The lease that had to lapse, a third of one until that is noticed, and some time in which nothing was written. */
+const calmLeases = 2;
 
 function waitsForWorker(lease: Lease | undefined): boolean {
   return lease === undefined || lease.owner === dispatchOwner;

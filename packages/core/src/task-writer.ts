@@ -85,7 +85,7 @@ export class TaskWriter {
     let record = await this.read(taskId);
     let patch = plan(record, false);
     for (let conflicts = 0; patch !== undefined;) {
-      const stamped: TaskPatch = { ...patch, lastUpdatedAt: this.#stamp(record) };
+      const stamped: TaskPatch = isOfLease(patch) ? patch : { ...patch, lastUpdatedAt: this.#stamp(record) };
       try {
         await this.#options.store.update(taskId, stamped, record.version);
         const written = applyTaskPatch(record, stamped);
@@ -132,6 +132,11 @@ export class TaskWriter {
       setTimeout(resolve, delayMs);
     });
   }
+}
+
+/** Who holds a task is no change of it that a client would see, as `renew` and `claim` have it too. */
+function isOfLease(patch: TaskPatch): boolean {
+  return Object.keys(patch).every((name) => name === "lease");
 }
 
 /** The caller holds the promise that rejects; this one only keeps the order. */

@@ -1,9 +1,15 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 
-import { LongJobsError, MemoryTaskStore, type TaskRecord, type TaskStore } from "../src/index.ts";
+import {
+  LongJobsError,
+  MemoryTaskStore,
+  type TaskRecord,
+  type TaskRunner,
+  type TaskStore,
+} from "../src/index.ts";
 import { startEngine, takeErrors, type Engine } from "./support/engine.ts";
 import { fiveMethods } from "./support/five-methods.ts";
-import { countCalls, spiedStore, withLostHints, withoutWatch } from "./support/spied-store.ts";
+import { countCalls, shared, spiedStore, withLostHints, withoutWatch } from "./support/spied-store.ts";
 import { gate } from "./support/turns.ts";
 
 const leaseMs = 30_000;
@@ -146,7 +152,7 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
     ["fails", away],
     ["hangs", never],
   ])("when the store %s from then on", async (_what, disturbance) => {
-    const spied = spiedStore(new MemoryTaskStore());
+    const spied = spiedStore(shared(new MemoryTaskStore()));
     const engine = startEngine({ store: spied.store, sweepIntervalMs: null });
     const [taskId = ""] = await createTasks(engine, 1);
     const { signal } = engine.lifecycle.handle(taskId);
@@ -164,7 +170,7 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
   });
 
   test("counted from when it was sent, however late the answer came", async () => {
-    const spied = spiedStore(new MemoryTaskStore());
+    const spied = spiedStore(shared(new MemoryTaskStore()));
     const engine = startEngine({ store: spied.store, sweepIntervalMs: null });
     const [taskId = ""] = await createTasks(engine, 1);
     const { signal } = engine.lifecycle.handle(taskId);
@@ -185,7 +191,7 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
   });
 
   test("and an answer that comes after those of later renewals takes nothing back", async () => {
-    const spied = spiedStore(new MemoryTaskStore());
+    const spied = spiedStore(shared(new MemoryTaskStore()));
     const engine = startEngine({ store: spied.store, sweepIntervalMs: null });
     const [taskId = ""] = await createTasks(engine, 1);
     const { signal } = engine.lifecycle.handle(taskId);
@@ -208,7 +214,7 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
   ])(
     "not for an outage that is shorter, however it lies between two beats: a store %s",
     async (_name, of) => {
-      const spied = spiedStore(of(new MemoryTaskStore()));
+      const spied = spiedStore(of(shared(new MemoryTaskStore())));
       const engine = startEngine({ store: spied.store, sweepIntervalMs: null });
       const [taskId = ""] = await createTasks(engine, 1);
       const { signal } = engine.lifecycle.handle(taskId);
@@ -259,7 +265,7 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
   });
 
   test("a store that answers again in time is renewed again: nothing was lost", async () => {
-    const spied = spiedStore(new MemoryTaskStore());
+    const spied = spiedStore(shared(new MemoryTaskStore()));
     const engine = startEngine({ store: spied.store, sweepIntervalMs: null });
     const [taskId = ""] = await createTasks(engine, 1);
     const task = engine.lifecycle.handle(taskId);
@@ -282,7 +288,7 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
     const engine = startEngine({
       now: () => Date.now() + skew.wall,
       monotonicNow: () => performance.now() + skew.monotonic,
-      store: new MemoryTaskStore(),
+      store: shared(new MemoryTaskStore()),
     });
     const [taskId = ""] = await createTasks(engine, 1);
     const { signal } = engine.lifecycle.handle(taskId);
@@ -294,7 +300,7 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
 
   test("but not when the wall clock is set back, or forward by less than a lease", async () => {
     let skewMs = 0;
-    const engine = startEngine({ now: () => Date.now() + skewMs, store: new MemoryTaskStore() });
+    const engine = startEngine({ now: () => Date.now() + skewMs, store: shared(new MemoryTaskStore()) });
     const [taskId = ""] = await createTasks(engine, 1);
     const task = engine.lifecycle.handle(taskId);
     for (const stepMs of [-5 * 60_000, leaseMs - beatMs - 1, -leaseMs, 2 * beatMs - 1]) {
@@ -307,7 +313,7 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
   });
 
   test("the work may still end its task while nobody else has taken it", async () => {
-    const spied = spiedStore(new MemoryTaskStore());
+    const spied = spiedStore(shared(new MemoryTaskStore()));
     const engine = startEngine({ store: spied.store, sweepIntervalMs: null });
     const [taskId = ""] = await createTasks(engine, 1);
     const running = engine.lifecycle.run(
@@ -325,7 +331,7 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
   });
 
   test("an attempt that nobody ends is forgotten when another has taken its task, without any hint", async () => {
-    const inner = new MemoryTaskStore();
+    const inner = shared(new MemoryTaskStore());
     const spied = spiedStore(withLostHints(inner));
     const engine = startEngine({ store: spied.store, sweepIntervalMs: null });
     await createTasks(engine, 1);
@@ -336,6 +342,72 @@ describe("a lease that cannot be renewed is given up here, a lease after the las
     await vi.advanceTimersByTimeAsync(beatMs);
     expect(engine.lifecycle.stats.attempts).toBe(0);
     takeErrors(engine);
+  });
+});
+
+describe("in a store that belongs to this process a lease is kept, however long nobody renewed it", () => {
+  test.each([
+    ["fails", away],
+    ["hangs", never],
+  ])("while the store %s", async (_what, disturbance) => {
+    const spied = spiedStore(new MemoryTaskStore());
+    const engine = startEngine({ store: spied.store, sweepIntervalMs: null });
+    const [taskId = ""] = await createTasks(engine, 1);
+    const { signal } = engine.lifecycle.handle(taskId);
+    spied.disturb(disturbance);
+    await vi.advanceTimersByTimeAsync(10 * leaseMs);
+    expect(signal.aborted).toBe(false);
+    spied.disturb(undefined);
+    for (const error of takeErrors(engine)) expect(error).toMatchObject({ code: "store_unavailable" });
+    // The renewal that hangs is over before the next beat.
+    await vi.advanceTimersByTimeAsync(leaseMs / 4);
+    await engine.lifecycle.handle(taskId).complete({});
+    expect(await engine.lifecycle.getTask(taskId)).toMatchObject({ status: "completed" });
+    takeErrors(engine);
+  });
+
+  test("when the machine has slept for an hour: the work goes on where it was, and nobody ends or begins it", async () => {
+    let sleptMs = 0;
+    const now = (): number => Date.now() + sleptMs;
+    const start = vi.fn<TaskRunner["start"]>();
+    const { lifecycle } = startEngine({
+      store: new MemoryTaskStore({ now }),
+      now,
+      monotonicNow: () => performance.now() + sleptMs,
+      // It looks for work that was left behind, and would end this tool's.
+      runner: {
+        tools: () => new Map([["crawl", { onInterrupted: "fail", maxAttempts: 3 }]]),
+        start,
+        dispatch: undefined,
+      },
+    });
+    const pause = gate();
+    const { taskId } = await lifecycle.createTask({ work: { tool: "crawl" } });
+    const running = lifecycle.run(lifecycle.handle(taskId), async (task) => {
+      await pause.opened;
+      await task.saveCheckpoint({ after: "sleep" });
+      return { attempt: task.attempt };
+    });
+    await vi.advanceTimersByTimeAsync(1_000);
+    sleptMs = 60 * 60_000;
+    await vi.advanceTimersByTimeAsync(2 * leaseMs);
+    pause.open();
+    expect(await running).toMatchObject({ status: "completed", result: { attempt: 1 } });
+    expect(start).not.toHaveBeenCalled();
+  });
+
+  test("but not when the store has another owner now: the handler is told to stop", async () => {
+    const spied = spiedStore(new MemoryTaskStore());
+    const engine = startEngine({ store: spied.store, sweepIntervalMs: null });
+    const [taskId = ""] = await createTasks(engine, 1);
+    const { signal } = engine.lifecycle.handle(taskId);
+    spied.disturb(() => {
+      throw new LongJobsError("store_locked", "Another process has the log now.");
+    });
+    await vi.advanceTimersByTimeAsync(beatMs);
+    expect(signal.reason).toMatchObject({ code: "lease_lost" });
+    for (const error of takeErrors(engine)) expect(error).toMatchObject({ code: "store_locked" });
+    spied.disturb(undefined);
   });
 });
 

@@ -1,11 +1,12 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 
-import { MemoryTaskStore } from "../src/index.ts";
+import { MemoryTaskStore, type JsonObject, type TaskAttempt, type TaskStore } from "../src/index.ts";
 import { startEngine } from "./support/engine.ts";
+import { fiveMethods } from "./support/five-methods.ts";
 import { killedTask, recordOf } from "./support/killed-task.ts";
 import { accepted, question } from "./support/questions.ts";
 import { spiedStore } from "./support/spied-store.ts";
-import { startWorker } from "./support/worker.ts";
+import { startWorker, type Worker } from "./support/worker.ts";
 
 const leaseMs = 30_000;
 const beatMs = leaseMs / 3;
@@ -193,6 +194,47 @@ describe("a poison task (P19)", () => {
     expect(await recordOf(store, taskId)).toMatchObject({ status: "failed", crashes: 1, attempt: 11 });
   });
 
+  describe.each([
+    ["a store that can claim", (store: TaskStore) => store],
+    ["the five methods", fiveMethods],
+  ])("on %s", (_name, of) => {
+    const asks = { maxAttempts: 2, handler: ask };
+
+    test("does not count processes that died while their task had long been waiting for a person", async () => {
+      const store = of(new MemoryTaskStore());
+      let last = startWorker({ store, tools: { crawl: asks } });
+      const { taskId } = await last.call("crawl");
+      for (let life = 0; life < 6; life += 1) {
+        await vi.waitFor(async () => expect((await recordOf(store, taskId)).status).toBe("input_required"));
+        await vi.advanceTimersByTimeAsync(10 * leaseMs);
+        last.die();
+        last = startWorker({ store, tools: { crawl: asks } });
+        await takeOver(last, taskId);
+      }
+      expect(await recordOf(store, taskId)).toMatchObject({
+        crashes: 0,
+        attempt: 7,
+        status: "input_required",
+      });
+      await last.lifecycle.updateTask(taskId, { size: accepted({ ok: true }) });
+      await vi.waitFor(async () => expect((await recordOf(store, taskId)).status).toBe("completed"));
+    });
+
+    test("counts those that died soon after a run began, though its question was open", async () => {
+      const store = of(new MemoryTaskStore());
+      const first = startWorker({ store, tools: { crawl: asks } });
+      const { taskId } = await first.call("crawl");
+      await vi.waitFor(async () => expect((await recordOf(store, taskId)).status).toBe("input_required"));
+      first.die();
+      for (let life = 0; life < 3; life += 1) {
+        const worker = startWorker({ store, tools: { crawl: asks } });
+        await takeOver(worker, taskId);
+        worker.die();
+      }
+      expect(await recordOf(store, taskId)).toMatchObject({ status: "failed", crashes: 2 });
+    });
+  });
+
   test("an engine that dies between the claim and the begin has crashed no run: one crash is counted, not two", async () => {
     const store = new MemoryTaskStore();
     const taskId = await killedTask(store);
@@ -290,3 +332,17 @@ describe("a cancelled task whose owner is dead (P13)", () => {
     expect(await recordOf(inner, taskId)).toMatchObject({ status: "cancelled" });
   });
 });
+
+/** Waits for a person, and does nothing else. */
+async function ask(task: TaskAttempt): Promise<JsonObject> {
+  return { ...(await task.requestInput({ size: question() })) };
+}
+
+/** Looks for what was left behind, as the engine and a client that polls do, until a run has begun or the lease is long over. */
+async function takeOver({ lifecycle, starts }: Worker, taskId: string): Promise<void> {
+  for (let beat = 0; beat < 5 && starts.length === 0; beat += 1) {
+    await vi.advanceTimersByTimeAsync(beatMs);
+    await lifecycle.recover();
+    await lifecycle.getTask(taskId);
+  }
+}

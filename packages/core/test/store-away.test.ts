@@ -5,6 +5,7 @@ import { LongJobsError, MemoryTaskStore, type TaskHandle, type TaskStore } from 
 import { startEngine, takeErrors } from "./support/engine.ts";
 import { codeOf } from "./support/errors.ts";
 import { accepted, question } from "./support/questions.ts";
+import { shared } from "./support/spied-store.ts";
 import { startWorker } from "./support/worker.ts";
 
 const leaseMs = 30_000;
@@ -85,7 +86,7 @@ describe.each(Object.entries(calls))("%s while the store is away", (_name, call)
   });
 
   test("rejects with the loss of the lease when that is over first, and writes nothing any more", async () => {
-    const { comeBack, leave, store, written } = leavingStore(new MemoryTaskStore());
+    const { comeBack, leave, store, written } = leavingStore(shared(new MemoryTaskStore()));
     const engine = startEngine({ store });
     const { taskId } = await engine.lifecycle.createTask();
     leave();
@@ -133,7 +134,7 @@ test("a handler whose store is away for less than a lease notices nothing: its t
 });
 
 test("a handler whose store is away for longer is run again where it was, and its task does not fail for the outage", async () => {
-  const { comeBack, leave, store } = leavingStore(new MemoryTaskStore());
+  const { comeBack, leave, store } = leavingStore(shared(new MemoryTaskStore()));
   const from: unknown[] = [];
   const worker = startWorker({
     store,

@@ -96,7 +96,10 @@ export interface TaskToolConfig<
    * interrupted. @default "fail": a handler may have had effects
    */
   readonly onInterrupted?: "fail" | "resume";
-  /** With `resume`: after how many crashes in the middle of a run a task is given up. A shutdown is no crash. @default 3 */
+  /**
+   * With `resume`: after how many crashes in the middle of a run a task is given up. A shutdown is no crash, nor is the end of a
+   * process while the task had been waiting for a person for more than two leases. @default 3
+   */
   readonly maxAttempts?: number;
   /**
    * How long one run of the handler may work, in milliseconds; waiting for answers does not count. Then its signal is aborted,

@@ -53,3 +53,13 @@ export function withoutWatch(store: TaskStore & LeasingTaskStore): TaskStore & L
 export function withLostHints(store: TaskStore & LeasingTaskStore): TaskStore & LeasingTaskStore {
   return { ...withoutWatch(store), watch: async () => async () => undefined } as TaskStore & LeasingTaskStore;
 }
+
+/** A store that says it belongs to one process, as others than its engine have it: shared with other processes. */
+export function shared<Store extends TaskStore>(store: Store): Store {
+  return new Proxy(store, {
+    get(target, name) {
+      const member: unknown = name === "exclusive" ? undefined : Reflect.get(target, name, target);
+      return typeof member === "function" ? (member.bind(target) as unknown) : member;
+    },
+  });
+}
