@@ -116,8 +116,10 @@ test("a file that cannot be read, and a directory flush that fails once, hold up
     [broken = ""] = segmentsIn(dir);
     await churnUntil(store, () => errors.length > 0, "the failure is reported");
     await churn(store, 300);
-    await churnUntil(store, () => store.stats().segments <= 5, "the other files were compacted");
-    expect(segmentsIn(dir)).toHaveLength(store.stats().segments);
+    // A file is gone from the disk before the store has forgotten it.
+    const isCompact = (): boolean =>
+      store.stats().segments <= 5 && segmentsIn(dir).length === store.stats().segments;
+    await churnUntil(store, isCompact, "the other files were compacted, and are gone");
     expect(segmentsIn(dir).includes(broken)).toBe(fault === "read");
   }
 });
