@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 
 import { HttpDoor } from "./support/http-door.ts";
+import { keyMeta } from "./support/keyed-clients.ts";
 import { NodeHttp } from "./support/node-http.ts";
-import { startTasks } from "./support/started-tasks.ts";
+import { startTasks, takeErrors } from "./support/started-tasks.ts";
 import { StdioDoor } from "./support/stdio-door.ts";
 import { askName, gatedTool, text, type GatedTool } from "./support/tools.ts";
 import { gate, nextTurn } from "./support/turns.ts";
@@ -186,6 +187,41 @@ describe("P12: what does end the work has a reason that can be told apart", () =
     const { message } = await call;
     expect(message.error).toMatchObject({ code: -32_603, data: { code: "shutdown", retryable: true } });
   });
+
+  test.for([
+    ["", {}],
+    [", for a call with a key", { meta: { [keyMeta]: "k1" } }],
+  ] as const)(
+    "shutdown while the task is being recorded%s: its handler never starts, and it has a handle to come again with",
+    async ([, options]) => {
+      const unhandled: unknown[] = [];
+      const note = (reason: unknown): unknown => unhandled.push(reason);
+      process.on("unhandledRejection", note);
+      const started = startTasks();
+      const tool = gatedTool(started.tasks, "work", { inlineBudgetMs: 0 });
+      const creating = gate();
+      const create = gate();
+      started.store.before = async (method, taskId) => {
+        if (method !== "create" || taskId.includes(".")) return;
+        creating.open();
+        await create.opened;
+      };
+      const call = new HttpDoor(started.tasks).callTool("work", {}, options);
+      await creating.opened;
+      await started.tasks.close();
+      create.open();
+      const { taskId = "" } = await call;
+      await expect
+        .poll(() => started.store.inner.get(taskId))
+        .toMatchObject({ status: "working", released: true });
+      expect(tool.runs).toEqual([]);
+      // A rejection that nobody handles is told after the promises that are ready.
+      await nextTurn();
+      process.off("unhandledRejection", note);
+      expect(unhandled).toEqual([]);
+      expect(takeErrors(started)).toMatchObject([{ code: "store_unavailable" }]);
+    },
+  );
 
   test("P14: a handler that ignores a cancel may still complete, and its result stands", async () => {
     const { tasks } = startTasks();
