@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 
 import type { Sight } from "../recovery/witness.ts";
-import { checkHistory } from "./check-history.ts";
+import { checkHistory, neverHappened } from "./check-history.ts";
 import type { RunHistory, TaskView, Version } from "./history.ts";
 
 const first = { owner: "A", token: "a1", durationMs: 1_000 };
@@ -90,6 +90,14 @@ function withRead(shown: TaskView, sentMs: number): RunHistory {
 
 test("a run in which everything went well breaks no rule", () => {
   expect(checkHistory(good)).toEqual([]);
+});
+
+test("a run in which nothing happened breaks no rule, and is told to have shown nothing", () => {
+  const cancelled = new Set<string>();
+  const empty = { accepted: [], reads: [], answers: [], cancelled, refusals: [], sights: [], versions: [] };
+  expect(checkHistory(empty)).toEqual([]);
+  expect(neverHappened(empty)).toHaveLength(6);
+  expect(neverHappened(good)).toEqual([]);
 });
 
 const breaches: { readonly [what: string]: readonly [RunHistory, RegExp] } = {

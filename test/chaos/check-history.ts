@@ -20,6 +20,21 @@ export function checkHistory(history: RunHistory): string[] {
   ];
 }
 
+/** What a run must have seen so that there was something for each rule to look at. Empty when all of it happened. */
+export function neverHappened({ accepted, answers, reads, sights, versions }: RunHistory): string[] {
+  const happened = {
+    "A task was accepted.": accepted.length > 0,
+    "Somebody was shown an end.": reads.some(({ view }) => isEnd(view.status)),
+    "An answer was acknowledged.": answers.some(({ acknowledgedMs }) => acknowledgedMs !== undefined),
+    "A handler got an answer.": sights.some(({ did }) => did === "got"),
+    "A lease that had lapsed was taken.": versions.some(({ leaseLeftMs }) => leaseLeftMs !== undefined),
+    "A later run saved.": versions.some(
+      ({ checkpoint }) => checkpoint !== undefined && markOf(checkpoint.value).attempt > 1,
+    ),
+  };
+  return Object.entries(happened).flatMap(([what, did]) => (did ? [] : [what]));
+}
+
 /** Every acknowledged create is in the backend and has come to an end that its client was shown. */
 function* nothingLost({ accepted, reads, versions }: RunHistory): Generator<string> {
   const kept = byTask(versions);

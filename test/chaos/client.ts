@@ -66,6 +66,8 @@ export class ChaosClient {
       ? await this.#untilAnswered(request)
       : await this.#send(request, between(this.#random, 20, requestTimeoutMs));
     const taskId = (answer?.result as { readonly taskId?: string } | undefined)?.taskId;
+    if (isInterrupted(answer) && tool !== "once")
+      this.#notes.refusals.push(`${tool} may begin again, and was answered ${JSON.stringify(answer)}.`);
     if (taskId !== undefined) this.#notes.accepted.push({ taskId, tool });
     else if (!until.aborted) await delay(50);
     return taskId;
@@ -122,7 +124,11 @@ export class ChaosClient {
   async #untilAnswered(request: Request): Promise<Answer | undefined> {
     for (;;) {
       const answer = await this.#send(request);
-      if (answer?.result !== undefined || this.#patience.aborted) return answer;
+      if (answer?.result !== undefined || isInterrupted(answer)) return answer;
+      if (this.#patience.aborted) {
+        this.#notes.refusals.push(`${JSON.stringify(request)} was never answered.`);
+        return undefined;
+      }
       await delay(50);
     }
   }
@@ -137,4 +143,9 @@ export class ChaosClient {
       this.#notes.refusals.push(`${JSON.stringify(request)} was refused: ${JSON.stringify(answer.error)}`);
     return answer;
   }
+}
+
+/** True for the end of a call whose work must not begin again: it stays so, however often the call is repeated. */
+function isInterrupted(answer: Answer | undefined): boolean {
+  return answer?.error?.data?.["reason"] === "interrupted";
 }

@@ -30,7 +30,8 @@ export async function disturb(
   patience: AbortSignal,
 ): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>(faults.map(({ name }) => [name, 0]));
-  const underWay = new Map<string, Promise<void>>();
+  const underWay = new Set<string>();
+  const happening: Promise<void>[] = [];
   const over = new AbortController();
   const happen = async ({ begin, longestMs, mend }: Fault): Promise<void> => {
     await begin();
@@ -47,13 +48,15 @@ export async function disturb(
     const [fault] = due.splice(next, 1);
     if (fault === undefined) continue;
     counts.set(fault.name, (counts.get(fault.name) ?? 0) + 1);
-    underWay.set(
-      fault.victim,
-      happen(fault).finally(() => underWay.delete(fault.victim)),
-    );
+    underWay.add(fault.victim);
+    const happened = happen(fault).finally(() => underWay.delete(fault.victim));
+    // What could not be done or mended is told in the end, when all others are mended.
+    happened.catch(() => undefined);
+    happening.push(happened);
   }
   over.abort();
-  await Promise.all(underWay.values());
+  await Promise.allSettled(happening);
+  await Promise.all(happening);
   return counts;
 }
 

@@ -12,6 +12,7 @@ export class InstanceProcess {
   #port = 0;
   #listens = false;
   #log = "";
+  readonly #crashes: string[] = [];
 
   /**
    * @param env - What the instance finds in its environment.
@@ -40,6 +41,11 @@ export class InstanceProcess {
     return this.#log;
   }
 
+  /** How those of its processes ended that ended by themselves, or not in order. */
+  get crashes(): readonly string[] {
+    return this.#crashes;
+  }
+
   /** Resolves when it listens. */
   async start(): Promise<void> {
     const env = { ...process.env, ...this.#env, PORT: String(this.#port) };
@@ -55,6 +61,11 @@ export class InstanceProcess {
       );
     });
     this.#listens = true;
+    child.once("exit", (code, signal) => {
+      // It listens until it is told to end.
+      const inOrder = !this.#listens && (code === 0 || signal === "SIGKILL");
+      if (!inOrder) this.#crashes.push(`Process ${child.pid} ended with ${signal ?? code}.`);
+    });
   }
 
   /** Kills the process as a crash would: no handler runs, nothing is flushed. */

@@ -22,6 +22,8 @@ export class OwnServer {
   readonly #dir: string;
   readonly port: number;
   #child: ChildProcess | undefined;
+  /** A test run that is given up leaves no server behind. */
+  readonly #endAtOnce = (): void => void this.#end("SIGQUIT");
 
   private constructor(binaries: string, dir: string, port: number) {
     this.#binaries = binaries;
@@ -63,6 +65,7 @@ export class OwnServer {
       { stdio: "ignore", cwd: this.#dir, ...unprivileged },
     );
     this.#child = child;
+    process.once("exit", this.#endAtOnce);
     await waitUntil(
       () => {
         if (child.exitCode !== null) throw new Error(`postgres ended with code ${child.exitCode}.`);
@@ -95,10 +98,13 @@ export class OwnServer {
 
   async #end(signal: NodeJS.Signals): Promise<void> {
     const child = this.#child;
-    this.#child = undefined;
-    if (child === undefined || child.exitCode !== null) return;
+    process.off("exit", this.#endAtOnce);
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    // One that sleeps would not hear of it.
+    this.resume();
     child.kill(signal);
+    this.#child = undefined;
     await ended;
   }
 
