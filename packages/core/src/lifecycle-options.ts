@@ -34,7 +34,10 @@ export interface TaskLifecycleOptions {
   readonly runner?: TaskRunner;
   /** How often expired tasks are swept, in milliseconds; `null` never sweeps by itself. @default 60_000 */
   readonly sweepIntervalMs?: number | null;
-  /** How often the engine looks for itself while somebody waits, in milliseconds. @default 1_000 */
+  /**
+   * How often the engine looks for itself while somebody waits, in milliseconds. On a store that watches it looks more rarely the
+   * longer a wait has lasted: after a sixtieth of it, at most a lease. @default 1_000
+   */
   readonly waitPollMs?: number;
   /**
    * How often the progress of one task is written while its handler keeps reporting faster, in milliseconds; a

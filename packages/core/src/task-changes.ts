@@ -6,17 +6,22 @@ import { toDetailedTask, type DetailedTask } from "./task-view.ts";
 /** Hears of a task: the record after a write of this engine, or nothing but a hint to look. */
 export type ChangeListener = (record?: TaskRecord) => void;
 
+/** A hint that was lost makes a wait longer by at most a sixtieth of itself, and by no more than a lease. */
+const looksPerWait = 60;
+
 interface Topic {
   readonly listeners: Set<ChangeListener>;
-  pollers: number;
+  /** Those that wait, and for whom the engine looks by itself. */
+  readonly waiting: Set<ChangeListener>;
   stopPolling: (() => void) | undefined;
   unwatch: Promise<(() => Promise<void>) | undefined> | undefined;
 }
 
 /**
  * Signs that tasks changed. Writes of this engine are told at once; changes by others come as hints of the
- * store's `watch`, where it has one, and by looking every `waitPollMs` while somebody waits: a lost hint costs
- * a little time and never an answer.
+ * store's `watch`, where it has one, and by looking while somebody waits, every `waitPollMs`: a lost hint costs
+ * a little time and never an answer. Who has waited for long on a store that watches is looked for more rarely: thousands of
+ * questions that are open for days cost next to nothing.
  */
 export class TaskChanges {
   readonly #options: ResolvedLifecycleOptions;
@@ -55,12 +60,15 @@ export class TaskChanges {
     const topic = this.#topics.get(taskId) ?? this.#openTopic(taskId);
     const registered: ChangeListener = (record) => listener(record);
     topic.listeners.add(registered);
-    if (poll && (topic.pollers += 1) === 1) {
-      topic.stopPolling = this.#options.timers.repeat(() => this.#tell(taskId), this.#options.waitPollMs);
+    if (poll) {
+      topic.waiting.add(registered);
+      // Whoever comes anew waits anew.
+      topic.stopPolling?.();
+      topic.stopPolling = this.#poll(topic);
     }
     return () => {
       if (!topic.listeners.delete(registered)) return;
-      if (poll && (topic.pollers -= 1) === 0) topic.stopPolling?.();
+      if (topic.waiting.delete(registered) && topic.waiting.size === 0) topic.stopPolling?.();
       if (topic.listeners.size === 0) this.#closeTopic(taskId, topic);
     };
   }
@@ -103,15 +111,35 @@ export class TaskChanges {
     }
   }
 
+  /** Gives those who wait a sign again and again. The returned function ends it. */
+  #poll({ waiting }: Topic): () => void {
+    const { leaseMs, monotonicNow, store, timers, waitPollMs } = this.#options;
+    const startMs = monotonicNow();
+    const longestMs = canWatch(store) ? Math.max(waitPollMs, leaseMs) : waitPollMs;
+    const later = (): (() => void) => {
+      const shareMs = Math.round((monotonicNow() - startMs) / looksPerWait);
+      return timers.later(look, Math.min(Math.max(waitPollMs, shareMs), longestMs));
+    };
+    const look = (): void => {
+      cancel = later();
+      this.#tellAll(waiting);
+    };
+    let cancel = later();
+    return () => cancel();
+  }
+
   #tell(taskId: string, record?: TaskRecord): void {
-    for (const listener of Array.from(this.#topics.get(taskId)?.listeners ?? []))
-      this.#guard(() => listener(record));
+    this.#tellAll(this.#topics.get(taskId)?.listeners ?? new Set(), record);
+  }
+
+  #tellAll(listeners: ReadonlySet<ChangeListener>, record?: TaskRecord): void {
+    for (const listener of Array.from(listeners)) this.#guard(() => listener(record));
   }
 
   #openTopic(taskId: string): Topic {
     const topic: Topic = {
       listeners: new Set(),
-      pollers: 0,
+      waiting: new Set(),
       stopPolling: undefined,
       unwatch: this.#watch(taskId),
     };
