@@ -1,12 +1,4 @@
-import { isLongJobsError } from "@longjobs/core";
-import type {
-  JsonLimits,
-  JsonObject,
-  Outcome,
-  SpilledResult,
-  TaskAttempt,
-  TaskLifecycle,
-} from "@longjobs/core";
+import type { JsonLimits, Outcome, SpilledResult, TaskAttempt, TaskLifecycle } from "@longjobs/core";
 import { createAsk } from "./ask.ts";
 import { checkToolResult } from "./check-result.ts";
 import { discardSpilled, spillIfLarge, type KeptResult, type SpillOptions } from "./spill-result.ts";
@@ -32,7 +24,7 @@ export interface ToolRun {
   readonly wholeResult?: boolean;
 }
 
-/** Runs the handler of a tool for an attempt that this engine holds. Never rejects. */
+/** Runs the handler of a tool for an attempt that this engine holds. Rejects only when it holds it no more. */
 export async function runTool(
   tool: TaskTool,
   args: unknown,
@@ -48,33 +40,21 @@ export async function runTool(
     return places === undefined || attempt.ended ? { result: checked } : spillIfLarge(checked, owner, places);
   };
   let spilled: SpilledResult | undefined;
-  const work = async (): Promise<JsonObject | undefined> => {
-    // The client may have gone while the task was being recorded.
-    attempt.signal.throwIfAborted();
-    const result = await tool.handler(args as never, toToolTask(run, finish, places));
-    if (result === undefined && attempt.ended) return undefined;
-    const kept = await finish(result);
-    ({ spilled } = kept);
-    return kept.result;
-  };
-  const outcome = await runIfHeld(attempt, work, tool, lifecycle);
+  const outcome = await lifecycle.run(
+    attempt,
+    async () => {
+      // The client may have gone while the task was being recorded.
+      attempt.signal.throwIfAborted();
+      const result = await tool.handler(args as never, toToolTask(run, finish, places));
+      if (result === undefined && attempt.ended) return undefined;
+      const kept = await finish(result);
+      ({ spilled } = kept);
+      return kept.result;
+    },
+    tool.limits,
+  );
   if (places !== undefined && outcome.status !== "completed") await discardSpilled(spilled, places);
   return outcome;
-}
-
-/** A task that was lost, or whose engine has closed, while it was being recorded is not run here; nobody may wait to hear of it. */
-async function runIfHeld(
-  attempt: TaskAttempt,
-  work: () => Promise<JsonObject | undefined>,
-  { limits }: TaskTool,
-  lifecycle: TaskLifecycle,
-): Promise<Outcome> {
-  try {
-    return await lifecycle.run(attempt, work, limits);
-  } catch (error) {
-    if (!isLongJobsError(error, "shutdown") && !isLongJobsError(error, "lease_lost")) throw error;
-    return { status: "abandoned", reason: error };
-  }
 }
 
 /** The handle with what belongs to the call; a result the handler completes with is checked and kept like a returned one. */

@@ -47,7 +47,7 @@ export function isChecked(tool: TaskTool, call: ToolCall): boolean {
 async function serveAsTask(wish: TaskWish, { attempt, run }: Work): Promise<Served> {
   const view = await attempt.promote();
   if (wish.progressFor !== undefined) attempt.onProgress(wish.progressFor(attempt.taskId));
-  void run();
+  void begin(run);
   return { kind: "task", view };
 }
 
@@ -58,7 +58,7 @@ async function serveWithHandle({ attempt, call, clock, run, tool }: Work): Promi
   // Listening comes first: a handler may save a checkpoint in its very first step.
   const promoted = untilPromoted(attempt);
   const stop = call.declaresTasks ? undefined : sendProgress(call, attempt);
-  const running = run();
+  const running = begin(run);
   if (!attempt.recorded) await firstOf(running, promoted, tool.inlineBudgetMs, clock);
   stop?.();
   if (attempt.ended && !attempt.recorded) return { kind: "result", result: toAnswer(await running, false) };
@@ -79,7 +79,7 @@ async function withinBudget(work: Work): Promise<Outcome | undefined> {
   const asked = untilAsked(work);
   const stop = call.declaresTasks ? undefined : sendProgress(call, attempt);
   try {
-    const running = run();
+    const running = begin(run);
     return tool.inlineBudgetMs === 0
       ? undefined
       : await firstOf(running, asked.opened, tool.inlineBudgetMs, clock);
@@ -87,6 +87,13 @@ async function withinBudget(work: Work): Promise<Outcome | undefined> {
     stop?.();
     asked.stop();
   }
+}
+
+/** Work that cannot begin, because its server has closed meanwhile, says so to who waits. Nobody may: it goes on elsewhere. */
+function begin(run: Work["run"]): Promise<Outcome> {
+  const running = run();
+  running.catch(() => undefined);
+  return running;
 }
 
 async function serveToTheEnd(work: Work): Promise<Served> {
