@@ -137,8 +137,7 @@ function exemptOwnStates({ server }: V2Internals, ownTools: ReadonlyMap<unknown,
 function registerTaskTool(mcp: V2Internals, tool: TaskTool, context: SeamContext): void {
   const { title, description, inputSchema, outputSchema, annotations, _meta } = tool.config;
   const config = { title, description, inputSchema, outputSchema, annotations, _meta };
-  const present = Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
-  const registered = mcp.registerTool(tool.name, present, async (...received) => {
+  const registered = mcp.registerTool(tool.name, config, async (...received) => {
     // With an input schema the SDK calls back with (arguments, ctx), without one with (ctx).
     const ctx = received.at(-1) as V2Context;
     const args = received.length === 2 ? received[0] : {};
