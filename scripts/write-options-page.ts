@@ -26,6 +26,7 @@ const interfaces = [
     source: "tasks/src/fallback-options.ts",
     name: "FallbackOptions",
   },
+  { title: "createTasks({ push })", source: "tasks/src/push/push-options.ts", name: "PushOptions" },
   {
     title: "new TaskLifecycle(options)",
     source: "core/src/lifecycle-options.ts",

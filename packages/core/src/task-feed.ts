@@ -8,7 +8,10 @@ import { toDetailedTask, type DetailedTask } from "./task-view.ts";
 /** What a feed needs of its engine. */
 export interface TaskFeedParts {
   readonly changes: TaskChanges;
-  readonly options: Pick<ResolvedLifecycleOptions, "reportError" | "store" | "timers" | "waitPollMs">;
+  readonly options: Pick<
+    ResolvedLifecycleOptions,
+    "leaseMs" | "reportError" | "store" | "timers" | "waitPollMs"
+  >;
   /** Reads a task as the follower may see it. @throws `unknown_task` */
   readonly read: (taskId: string) => Promise<TaskRecord>;
   readonly onChange: () => void;
@@ -19,9 +22,6 @@ interface Interest {
   /** The version that was taken last. */
   taken?: number;
 }
-
-/** A watched store tells of changes itself: looking is for the hint that was lost, and five times as rare. */
-const watchedPollFactor = 5;
 
 /**
  * The states of some tasks, one at a time, for as long as they last: first each as it is, then each as it changes, by whichever
@@ -45,15 +45,17 @@ export class TaskFeed {
       this.#interests.set(taskId, { unsubscribe });
       this.#changed.add(taskId);
     }
-    const { store, timers, waitPollMs } = parts.options;
-    if (taskIds.length === 0) return;
-    const pollMs = canWatch(store) ? waitPollMs * watchedPollFactor : waitPollMs;
-    this.#stopPolling = timers.repeat(() => this.#mark(this.#interests.keys()), pollMs);
+    if (taskIds.length > 0) this.#pollAfter(parts.options.waitPollMs);
   }
 
   /** Whether a task may have changed since it was taken. */
   get hasChanges(): boolean {
     return this.#changed.size > 0;
+  }
+
+  /** Whether nothing will ever come: every task has ended, or is gone, and its last state was taken. */
+  get isOver(): boolean {
+    return this.#interests.size === 0;
   }
 
   /** Reads a task that may have changed; `undefined` if it has not, or cannot be read now. Take one at a time. Never rejects. */
@@ -88,6 +90,16 @@ export class TaskFeed {
       }
       return undefined;
     }
+  }
+
+  /** A store that tells of changes is looked at for hints that were lost: more rarely the longer it lasts. */
+  #pollAfter(pollMs: number): void {
+    const { leaseMs, store, timers, waitPollMs } = this.#parts.options;
+    const longestMs = canWatch(store) ? Math.max(waitPollMs, leaseMs) : waitPollMs;
+    this.#stopPolling = timers.later(() => {
+      this.#pollAfter(Math.min(pollMs * 2, longestMs));
+      this.#mark(this.#interests.keys());
+    }, pollMs);
   }
 
   #mark(taskIds: Iterable<string>): void {

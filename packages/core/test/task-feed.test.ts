@@ -45,7 +45,9 @@ describe("followTasks", () => {
     await lifecycle.updateTask(taskId, { a: accepted() }, { scope: "ann" });
     await asking;
     await task.complete({ done: true });
+    expect(feed.isOver).toBe(false);
     const last = await takeAll(feed);
+    expect(feed.isOver).toBe(true);
     expect(last).toEqual([await shown()]);
     expect(last).toMatchObject([{ status: "completed", result: { done: true } }]);
     expect(lifecycle.stats.watchedTasks, "an ended task is not listened to").toBe(0);
@@ -90,7 +92,7 @@ describe("followTasks", () => {
 
   test.for([
     ["tells of its changes", (store: MemoryTaskStore) => store, 0],
-    ["loses its hints", withLostHints, 3_500],
+    ["loses its hints", withLostHints, 700],
     ["gives no hints", fiveMethods, 700],
   ] as const)("a change by another engine is heard on a store that %s", async ([, wrap, afterMs]) => {
     vi.useFakeTimers();
@@ -119,6 +121,21 @@ describe("followTasks", () => {
     await vi.advanceTimersByTimeAsync(500);
     expect(feed.hasChanges).toBe(true);
     expect(await takeAll(feed)).toEqual([]);
+    feed.close();
+  });
+
+  test.for([
+    ["tells of its changes", (store: MemoryTaskStore) => store, 7],
+    ["gives no hints", fiveMethods, 100],
+  ] as const)("a store that %s is looked at as often as that takes", async ([, wrap, times]) => {
+    vi.useFakeTimers();
+    const store = wrap(new MemoryTaskStore());
+    const { taskId } = await startEngine({ store }).lifecycle.createTask();
+    const { lifecycle } = startEngine({ store, leaseMs: 30_000 });
+    let signs = 0;
+    const feed = await lifecycle.followTasks([taskId], { onChange: () => (signs += 1) });
+    await vi.advanceTimersByTimeAsync(100_000);
+    expect(signs).toBe(times);
     feed.close();
   });
 
@@ -173,6 +190,7 @@ describe("followTasks", () => {
     await vi.advanceTimersByTimeAsync(20 * 60_000);
     expect(await store.get(taskId)).toBeUndefined();
     expect(await takeAll(feed)).toEqual([]);
+    expect(feed.isOver).toBe(true);
     expect(lifecycle.stats.watchedTasks).toBe(0);
   });
 
@@ -212,7 +230,8 @@ describe("followTasks", () => {
     await lifecycle.handle(taskId).complete({});
     await takeAll(feed);
     expect(vi.getTimerCount()).toBeLessThanOrEqual(timers);
-    expect((await follow(lifecycle, ["nobody"])).taskIds).toEqual([]);
+    const none = await follow(lifecycle, ["nobody"]);
+    expect([none.taskIds, none.isOver]).toEqual([[], true]);
     expect(vi.getTimerCount()).toBeLessThanOrEqual(timers);
   });
 

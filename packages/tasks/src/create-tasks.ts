@@ -20,6 +20,10 @@ import { resolveFallbackOptions, type FallbackOptions } from "./fallback-options
 import { createFallbackTools } from "./fallback-tools.ts";
 import { inlineClock } from "./inline-clock.ts";
 import { tellError } from "./json-rpc-error.ts";
+import { resolvePushOptions, type PushOptions } from "./push/push-options.ts";
+import { TaskPush } from "./push/task-push.ts";
+import { wrapHandler, type WrappableHandler } from "./push/wrap-handler.ts";
+import { wrapTransport, type WrappableTransport } from "./push/wrap-transport.ts";
 import { RequestStates } from "./request-state.ts";
 import { resolveScopeOption, type ScopeOption, type ScopeResolver } from "./scope.ts";
 import type { ServerV1 } from "./sdk-v1.ts";
@@ -63,6 +67,8 @@ export interface TasksOptions extends Omit<
   readonly requestStateSecret?: string;
   /** The tools for clients that do not have tasks. */
   readonly fallbackTools?: FallbackOptions;
+  /** What one client may follow at once (see `wrapHandler` and `wrapTransport`). */
+  readonly push?: PushOptions;
 }
 
 /**
@@ -96,6 +102,19 @@ export interface Tasks {
    */
   attach<Server extends AttachableServer>(server: Server): Server;
   /**
+   * Tells clients of changes as they happen, over HTTP: takes what `createMcpHandler` of `@modelcontextprotocol/server` returns,
+   * and returns the same with `notifications/tasks` on `subscriptions/listen`. Without it clients poll, and everything works.
+   *
+   * @throws TypeError for anything else: transports, and `@modelcontextprotocol/sdk`, have no such subscriptions.
+   */
+  wrapHandler<Handler extends WrappableHandler>(handler: Handler): Handler;
+  /**
+   * As {@link wrapHandler} for a single connection: wraps the transport of `serveStdio(factory, { transport })`.
+   *
+   * @throws TypeError for anything else, and for transports of HTTP.
+   */
+  wrapTransport<Transport extends WrappableTransport>(transport: Transport): Transport;
+  /**
    * Goes on with tasks whose process is gone, each as `onInterrupted` of its tool says, and resolves to how many those
    * were. Happens by itself when tools are registered and every third of `leaseMs`; call it to know when the first time is over.
    *
@@ -112,7 +131,7 @@ export interface Tasks {
   run(taskId: string): Promise<DetailedTask>;
   /** Counts of what is held in memory. */
   stats(): LifecycleStats;
-  /** Ends running handlers as `TaskLifecycle.close` does. The store stays open. */
+  /** Ends running handlers as `TaskLifecycle.close` does, then subscriptions. The store stays open. */
   close(options?: CloseOptions): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -140,12 +159,14 @@ export function buildTasks(options: TasksOptions): BuiltTasks {
     requestStateSecret,
     fallbackTools,
     executor,
+    push: pushOptions,
     resultSpill: _place,
     maxInlineResultBytes: _most,
     ...engine
   } = options;
   assertSecret(requestStateSecret);
   const fallback = resolveFallbackOptions(fallbackTools);
+  const pushOptionsResolved = resolvePushOptions(pushOptions);
   const answers = new AnswerValidator();
   const tools = new Map<string, TaskTool>();
   const limits = { ...defaultJsonLimits, ...engine.jsonLimits };
@@ -193,6 +214,13 @@ export function buildTasks(options: TasksOptions): BuiltTasks {
   const tasks = new AttachedTasks({
     lifecycle,
     tools,
+    push: new TaskPush({
+      lifecycle,
+      resolveScope,
+      tellError: tell,
+      options: pushOptionsResolved,
+      schedule: clock.schedule,
+    }),
     reservedNames: Object.values(fallback.names),
     attachTo: (server) =>
       isServerV1(server) ? attachV1(server, seam) : attachV2(server as McpServerV2, seam),
@@ -235,6 +263,7 @@ type RegisterTool = (tool: TaskTool) => void;
 interface AttachedTasksParts {
   readonly lifecycle: TaskLifecycle;
   readonly tools: Map<string, TaskTool>;
+  readonly push: TaskPush;
   readonly reservedNames: readonly string[];
   readonly attachTo: (server: AttachableServer) => RegisterTool;
   readonly reportError: (error: unknown) => void;
@@ -272,6 +301,14 @@ class AttachedTasks implements Tasks {
     return server;
   }
 
+  wrapHandler<Handler extends WrappableHandler>(handler: Handler): Handler {
+    return wrapHandler(handler, this.#parts.push);
+  }
+
+  wrapTransport<Transport extends WrappableTransport>(transport: Transport): Transport {
+    return wrapTransport(transport, this.#parts.push);
+  }
+
   recover(): Promise<number> {
     return this.lifecycle.recover();
   }
@@ -284,8 +321,10 @@ class AttachedTasks implements Tasks {
     return this.lifecycle.stats;
   }
 
-  close(options?: CloseOptions): Promise<void> {
-    return this.lifecycle.close(options);
+  async close(options?: CloseOptions): Promise<void> {
+    await this.lifecycle.close(options);
+    // Last, so that subscribers hear of what ended while work drained.
+    await this.#parts.push.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

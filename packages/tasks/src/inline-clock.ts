@@ -17,9 +17,11 @@ interface InlineClockOptions {
   readonly schedule?: Schedule | undefined;
 }
 
-function scheduleByTimer(run: () => void, delayMs: number): () => void {
-  const timer = setTimeout(run, delayMs);
+/** Node's timers are objects that keep the process alive unless told not to; elsewhere they are numbers. */
+function scheduleByTimer(run: () => void, delayMs: number, keepsAlive: boolean): () => void {
+  const timer: unknown = setTimeout(run, delayMs);
+  if (!keepsAlive) (timer as { unref?: () => void }).unref?.();
   return () => {
-    clearTimeout(timer);
+    clearTimeout(timer as number);
   };
 }

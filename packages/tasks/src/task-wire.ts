@@ -5,13 +5,25 @@ export function toCreateTaskResult(view: TaskView): JsonObject {
   return { resultType: "task", ...view };
 }
 
-/**
- * `GetTaskResult` of revision 2026-07-28. The inlined result of a completed task is a result of its own and
- * carries its own `resultType`: clients validate it as one.
- */
+/** `GetTaskResult` of revision 2026-07-28. */
 export function toGetTaskResult(task: DetailedTask): JsonObject {
-  if (task.status !== "completed") return { resultType: "complete", ...task };
-  return { resultType: "complete", ...task, result: { ...task.result, resultType: "complete" } };
+  return { resultType: "complete", ...toWireTask(task) };
+}
+
+/** `notifications/tasks` of revision 2026-07-28: "identical to what `tasks/get` would have returned at that moment". */
+export function toTaskNotification(task: DetailedTask, subscriptionId: string | number): JsonObject {
+  return {
+    jsonrpc: "2.0",
+    method: "notifications/tasks",
+    params: { ...toWireTask(task), _meta: { "io.modelcontextprotocol/subscriptionId": subscriptionId } },
+  };
+}
+
+/** The inlined result of a completed task is a result of its own and carries its own `resultType`: clients validate it as one. */
+function toWireTask(task: DetailedTask): JsonObject {
+  return task.status === "completed"
+    ? { ...task, result: { ...task.result, resultType: "complete" } }
+    : { ...task };
 }
 
 /** The empty acknowledgement of `tasks/update` and `tasks/cancel`. */

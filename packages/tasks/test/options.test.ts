@@ -15,6 +15,16 @@ describe("createTasks checks its options at the call", () => {
     ["a retention that is no number", { retentionMs: Number.NaN }, /retentionMs/],
     ["a lease of nothing", { leaseMs: 0 }, /leaseMs/],
     ["a polling interval with a fraction", { pollIntervalMs: 1.5 }, /pollIntervalMs/],
+    ["push that is none", { push: true }, /push must be an object/],
+    ["no task at all", { push: { maxTaskIds: 0 } }, /push.maxTaskIds must be a whole number from 1/],
+    ["half a subscription", { push: { maxSubscriptions: 0.5 } }, /push.maxSubscriptions must be a whole/],
+    [
+      "a limit that is no number",
+      { push: { maxSubscriptionsPerClient: "1" } },
+      /push.maxSubscriptionsPerClient must be a number/,
+    ],
+    ["signs of life all the time", { push: { keepAliveMs: 0 } }, /push.keepAliveMs must be a whole number/],
+    ["signs of life after a month", { push: { keepAliveMs: 2 ** 31 } }, /push.keepAliveMs must be a whole/],
     ["an onError that is no function", { onError: "log" }, /onError must be a function/],
   ] as const)("%s", ([, options, words]) => {
     const given = { store: new MemoryTaskStore(), ...options } as unknown as TasksOptions;

@@ -31,6 +31,7 @@ test("the public surface is this, and nothing else", async () => {
     "FallbackOptions",
     "PrepareRequest",
     "Prepared",
+    "PushOptions",
     "SchemaOutput",
     "ScopeOption",
     "SdkTaskMachinery",
@@ -45,6 +46,8 @@ test("the public surface is this, and nothing else", async () => {
     "ToolResult",
     "ToolSchema",
     "ToolTask",
+    "WrappableHandler",
+    "WrappableTransport",
   ]);
 });
 

@@ -1,6 +1,7 @@
 /* Compiled, never run: what must be inferred, and what must not compile. */
 import type { JsonValue, MemoryTaskStore } from "@longjobs/core";
-import type { McpServer } from "@modelcontextprotocol/server";
+import { McpServer, type McpHttpHandler } from "@modelcontextprotocol/server";
+import { serveStdio, type StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { expectTypeOf } from "vitest";
 import { z } from "zod";
 
@@ -93,4 +94,15 @@ export function mustNotCompile(tasks: Tasks, mcp: McpServer, store: MemoryTaskSt
     // @ts-expect-error -- progress counts are numbers
     await task.progress({ done: "half" });
   });
+}
+
+/** What is wrapped keeps its type, and is what the SDK takes. */
+export function wrapped(tasks: Tasks, handler: McpHttpHandler, transport: StdioServerTransport): void {
+  expectTypeOf(tasks.wrapHandler(handler)).toEqualTypeOf<McpHttpHandler>();
+  expectTypeOf(tasks.wrapTransport(transport)).toEqualTypeOf<StdioServerTransport>();
+  serveStdio(() => new McpServer({ name: "n", version: "1" }), { transport: tasks.wrapTransport(transport) });
+  // @ts-expect-error -- a transport is no handler
+  tasks.wrapHandler(transport);
+  // @ts-expect-error -- a handler is no transport
+  tasks.wrapTransport(handler);
 }

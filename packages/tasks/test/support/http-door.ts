@@ -3,6 +3,7 @@ import type { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { afterEach } from "vitest";
 
 import type { Tasks } from "../../src/index.ts";
+import { EventSubscriber } from "./event-subscriber.ts";
 import { frameText, legacyFrame, modernFrame, type CallOptions } from "./frames.ts";
 import { assertLegacyWire, assertWire, type WireError, type WireMessage, type WireResult } from "./wire.ts";
 
@@ -37,6 +38,10 @@ export interface DoorOptions {
   readonly serverOptions?: ConstructorParameters<typeof McpServer>[1];
   /** Called with each instance, before tasks are attached. */
   readonly extend?: (mcp: McpServer) => void;
+  /** Tells of changes too. @default false: everything else must not need it */
+  readonly push?: boolean;
+  /** Options of the SDK's own listen route. */
+  readonly handlerOptions?: Parameters<typeof createMcpHandler>[1];
   /** Another version of the SDK. */
   readonly sdk?: Pick<typeof currentSdk, "createMcpHandler" | "McpServer">;
 }
@@ -47,14 +52,16 @@ export class HttpDoor {
 
   constructor(
     tasks: Tasks | readonly Tasks[],
-    { serverOptions, extend, sdk = currentSdk }: DoorOptions = {},
+    { serverOptions, extend, handlerOptions, push = false, sdk = currentSdk }: DoorOptions = {},
   ) {
-    this.handler = sdk.createMcpHandler(() => {
+    const handler = sdk.createMcpHandler(() => {
       const mcp = new sdk.McpServer({ name: "test", version: "1.0.0" }, serverOptions);
       extend?.(mcp);
       for (const one of [tasks].flat()) one.attach(mcp);
       return mcp;
-    });
+    }, handlerOptions);
+    const [first] = [tasks].flat();
+    this.handler = push && first !== undefined ? first.wrapHandler(handler) : handler;
     open.push(this.handler);
   }
 
@@ -65,6 +72,13 @@ export class HttpDoor {
     const reply = await read(await this.handler.fetch(request, toFetchOptions(options)));
     for (const message of [...reply.notifications, reply.message]) assertWire(method, message);
     return reply;
+  }
+
+  /** Subscribes; the stream is read by the test. */
+  async listen(notifications: unknown, options: HttpCallOptions = {}): Promise<EventSubscriber> {
+    const frame = modernFrame("subscriptions/listen", { notifications }, options);
+    const request = toRequest(frame.method, {}, frameText(frame), options);
+    return new EventSubscriber(frame.id, await this.handler.fetch(request, toFetchOptions(options)));
   }
 
   /** Sends a request of revision 2025-11-25. */

@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { afterEach } from "vitest";
 
+import { EventSubscriber } from "./event-subscriber.ts";
 import { modernFrame, type CallOptions } from "./frames.ts";
 import { parseFrames, routingHeaders, type HttpDoor } from "./http-door.ts";
 import { assertWire, type WireMessage } from "./wire.ts";
@@ -57,6 +58,22 @@ export class NodeHttp {
     const answer = messages.find((message) => message.method === undefined);
     if (answer === undefined) throw new Error("The server sent no answer.");
     return answer;
+  }
+
+  /** Subscribes; the stream is read by the test. */
+  async listen(notifications: object): Promise<EventSubscriber> {
+    const frame = modernFrame("subscriptions/listen", { notifications });
+    const response = await fetch(this.#url, {
+      method: "POST",
+      headers: routingHeaders(frame.method, {}),
+      body: JSON.stringify(frame),
+    });
+    return new EventSubscriber(frame.id, response);
+  }
+
+  /** Where the server is. */
+  get url(): string {
+    return this.#url;
   }
 
   /** Breaks every connection. */

@@ -1,4 +1,5 @@
-import { isExclusive, type TaskPatch, type TaskRecord, type TaskStore } from "@longjobs/core";
+import { isExclusive } from "@longjobs/core";
+import type { TaskPatch, TaskRecord, TaskStore, WatchableTaskStore } from "@longjobs/core";
 import { expect } from "vitest";
 
 import { nextTurn } from "./turns.ts";
@@ -44,6 +45,27 @@ export class SpyStore implements TaskStore {
   async #enter(method: Method, taskId: string): Promise<void> {
     this.calls.push({ method, taskId });
     await this.before(method, taskId);
+  }
+}
+
+/** As {@link SpyStore}; it tells of changes, and who is told. */
+export class WatchableSpyStore extends SpyStore implements WatchableTaskStore {
+  readonly watched = new Set<object>();
+  readonly #watchable: WatchableTaskStore;
+
+  constructor(inner: TaskStore & WatchableTaskStore) {
+    super(inner);
+    this.#watchable = inner;
+  }
+
+  async watch(taskId: string, onChange: () => void): Promise<() => Promise<void>> {
+    const end = await this.#watchable.watch(taskId, onChange);
+    const watch = { taskId };
+    this.watched.add(watch);
+    return async () => {
+      this.watched.delete(watch);
+      await end();
+    };
   }
 }
 

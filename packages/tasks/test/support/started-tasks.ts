@@ -19,7 +19,10 @@ export function startTasks(
 ): StartedTasks {
   const errors: unknown[] = [];
   const clock = options.now === undefined ? {} : { now: options.now };
-  const store = new SpyStore(options.store ?? new MemoryTaskStore(clock));
+  const store =
+    options.store instanceof SpyStore
+      ? options.store
+      : new SpyStore(options.store ?? new MemoryTaskStore(clock));
   const tasks = createTasks({
     scope: null,
     pollIntervalMs: 10,

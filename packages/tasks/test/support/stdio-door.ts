@@ -14,6 +14,18 @@ export interface FrameChannel {
   readonly close: () => Promise<void>;
 }
 
+/** What a server over stdio has besides the tasks that are attached to it. */
+export interface StdioDoorOptions {
+  /** Tells of changes too. @default false: everything else must not need it */
+  readonly push?: boolean;
+  /** Called with the instance, before tasks are attached. */
+  readonly extend?: (mcp: McpServer) => void;
+  /** Another version of the SDK. */
+  readonly sdk?: typeof currentSdk;
+}
+
+const currentSdk = { InMemoryTransport, McpServer, serveStdio };
+
 interface Waiting {
   readonly method: string;
   readonly resolve: (message: WireMessage) => void;
@@ -33,6 +45,9 @@ export class StdioDoor {
   readonly #channel: FrameChannel;
   readonly #waiting = new Map<unknown, Waiting>();
   readonly notifications: WireMessage[] = [];
+  /** What came for subscriptions, their ends included, in order. */
+  readonly subscribed: WireMessage[] = [];
+  readonly #listening = new Set<unknown>();
   #legacy = false;
 
   constructor(connect: (onMessage: (message: WireMessage) => void) => FrameChannel) {
@@ -41,15 +56,17 @@ export class StdioDoor {
   }
 
   /** `serveStdio` at the other end of a pair of transports in this process. */
-  static async serve(tasks: Tasks): Promise<StdioDoor> {
-    const [client, server] = InMemoryTransport.createLinkedPair();
-    const serving = serveStdio(
+  static async serve(tasks: Tasks, options: StdioDoorOptions = {}): Promise<StdioDoor> {
+    const { push = false, sdk = currentSdk, extend } = options;
+    const [client, server] = sdk.InMemoryTransport.createLinkedPair();
+    const serving = sdk.serveStdio(
       () => {
-        const mcp = new McpServer({ name: "test", version: "1.0.0" });
+        const mcp = new sdk.McpServer({ name: "test", version: "1.0.0" });
+        extend?.(mcp);
         tasks.attach(mcp);
         return mcp;
       },
-      { transport: server },
+      { transport: push ? tasks.wrapTransport(server) : server },
     );
     return StdioDoor.over(client, () => serving.close());
   }
@@ -97,6 +114,19 @@ export class StdioDoor {
     return frame.id;
   }
 
+  /** Subscribes, and gives the id of the subscription. */
+  async listen(notifications: unknown, options: CallOptions = {}): Promise<number> {
+    const frame = modernFrame("subscriptions/listen", { notifications }, options);
+    this.#listening.add(frame.id);
+    await this.#channel.send(frame);
+    return frame.id;
+  }
+
+  /** Ends a subscription, or any other request. */
+  cancel(requestId: number): Promise<void> {
+    return this.notify("notifications/cancelled", { requestId });
+  }
+
   notify(method: string, params: object = {}): Promise<void> {
     return this.#channel.send({ jsonrpc: "2.0", method, params });
   }
@@ -121,6 +151,15 @@ export class StdioDoor {
   }
 
   #receive(message: WireMessage): void {
+    const meta = (message.params?.["_meta"] ?? {}) as { readonly [key: string]: unknown };
+    const id =
+      message.method === "notifications/cancelled"
+        ? message.params?.["requestId"]
+        : (message.id ?? meta["io.modelcontextprotocol/subscriptionId"]);
+    if (this.#listening.has(id)) {
+      this.subscribed.push(message);
+      return;
+    }
     if (message.method !== undefined) {
       if (message.id !== undefined) this.asked.push(message);
       else if (message.method.startsWith("notifications/progress")) this.notifications.push(message);

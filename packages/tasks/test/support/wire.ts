@@ -8,6 +8,7 @@ import {
   CreateTaskResultV2Schema,
   GetTaskResultV2Schema,
   InputRequestsV2Schema,
+  TaskStatusNotificationV2Schema,
   UpdateTaskResultV2Schema,
 } from "@modelcontextprotocol/ext-tasks/core/v2";
 import { expect } from "vitest";
@@ -83,6 +84,23 @@ export function assertWire(method: string, message: WireMessage): void {
     expect(result.resultType).toBe("complete");
     assertKeys(result, ["resultType"], ["_meta"]);
   }
+}
+
+const subscriptionIdKey = "io.modelcontextprotocol/subscriptionId";
+
+/** Fails unless `message` may come on the stream of a subscription. */
+export function assertSubscribed(message: WireMessage, id: string | number): void {
+  assertNothingInternal(message);
+  const meta = (message.result ?? message.params ?? {}) as {
+    readonly _meta?: { readonly [key: string]: unknown };
+  };
+  expect(meta._meta?.[subscriptionIdKey], JSON.stringify(message)).toBe(id);
+  if (message.method !== "notifications/tasks") return;
+  assertSchema(TaskStatusNotificationV2Schema, message);
+  assertKeys(message, ["jsonrpc", "method", "params"]);
+  const { _meta, ...task } = message.params ?? {};
+  assertKeys(_meta as object, [subscriptionIdKey]);
+  assertDetailedTask({ resultType: "complete", ...task });
 }
 
 /** Fails unless a 2025-11-25 client may get this: no field of the extension reaches it. */
