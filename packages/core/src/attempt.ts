@@ -1,14 +1,14 @@
+import { AttemptQuestions } from "./attempt-questions.ts";
 import { jsonEquals } from "./canonical-json.ts";
-import { allAnswers, inboxStatus, openQuestions, readAnswers, type Inbox } from "./inbox.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import { instant, type Instant } from "./lease-clock.ts";
 import { lifecycleErrors } from "./lifecycle-errors.ts";
 import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
+import { Listeners } from "./listeners.ts";
 import { isLongJobsError } from "./longjobs-error.ts";
 import { normalizeCheckpoint } from "./normalize-checkpoint.ts";
 import { normalizeJsonObject } from "./normalize-json.ts";
 import { toTaskError } from "./outcome.ts";
-import { prepareQuestions } from "./prepare-questions.ts";
 import type { TaskChanges } from "./task-changes.ts";
 import type { TaskAttempt } from "./task-handle.ts";
 import { ProgressWriter } from "./progress-writer.ts";
@@ -22,7 +22,6 @@ import {
   type TaskProgress,
   type TaskRecord,
 } from "./task-record.ts";
-import type { TaskPatch } from "./task-store.ts";
 import { toTaskView, type TaskView } from "./task-view.ts";
 import type { TaskWriter, WritePlan } from "./task-writer.ts";
 import { isOwnEnding, terminalPatch, type FinalOutcome } from "./terminal-patch.ts";
@@ -60,12 +59,9 @@ export class Attempt implements TaskAttempt {
   readonly token: string;
   readonly #context: AttemptContext;
   readonly #controller = new AbortController();
-  readonly #promoteListeners = new Set<() => void>();
-  readonly #progressListeners = new Set<(progress: TaskProgress) => void>();
-  readonly #waitListeners = new Set<(waiting: boolean) => void>();
-  readonly #delivered = new Set<string>();
-  /** How many calls of `requestInput` wait for each key. */
-  readonly #awaited = new Map<string, number>();
+  readonly #promoteListeners: Listeners;
+  readonly #progressListeners: Listeners<[progress: TaskProgress]>;
+  readonly #questions: AttemptQuestions;
   #draft: TaskRecord;
   #promoting: Promise<TaskRecord> | undefined;
   #recorded: boolean;
@@ -94,14 +90,27 @@ export class Attempt implements TaskAttempt {
     this.#checkpoint = record.checkpoint;
     this.#progress = record.progress;
     this.#asked = new Map(Object.entries(record.checkpoint?.asked ?? {}));
-    this.#patience = new StorePatience(context.options);
+    const { changes, options } = context;
+    this.#promoteListeners = new Listeners(options.reportError);
+    this.#progressListeners = new Listeners(options.reportError);
+    this.#patience = new StorePatience(options);
+    this.#questions = new AttemptQuestions({
+      taskId: this.taskId,
+      attempt: this.attempt,
+      signal: this.signal,
+      client: record.work?.client,
+      options,
+      changes,
+      write: (plan) => this.#write(plan),
+      read: () => this.#owned(),
+    });
     this.#progressWriter = new ProgressWriter({
-      intervalMs: context.options.progressIntervalMs,
-      timers: context.options.timers,
-      monotonicNow: context.options.monotonicNow,
+      intervalMs: options.progressIntervalMs,
+      timers: options.timers,
+      monotonicNow: options.monotonicNow,
       write: (plan) => this.#write(plan),
       onError: (error) => {
-        if (!isRefusal(error)) context.options.reportError(error);
+        if (!isRefusal(error)) options.reportError(error);
       },
     });
     if (recorded) this.#listen();
@@ -150,24 +159,15 @@ export class Attempt implements TaskAttempt {
 
   /** Calls `listener` when the attempt begins to wait for answers, and when it has them all. */
   onWaiting(listener: (waiting: boolean) => void): () => void {
-    this.#waitListeners.add(listener);
-    return () => {
-      this.#waitListeners.delete(listener);
-    };
+    return this.#questions.onWaiting(listener);
   }
 
   onPromote(listener: () => void): () => void {
-    this.#promoteListeners.add(listener);
-    return () => {
-      this.#promoteListeners.delete(listener);
-    };
+    return this.#promoteListeners.add(listener);
   }
 
   onProgress(listener: (progress: TaskProgress) => void): () => void {
-    this.#progressListeners.add(listener);
-    return () => {
-      this.#progressListeners.delete(listener);
-    };
+    return this.#progressListeners.add(listener);
   }
 
   async promote(): Promise<TaskView> {
@@ -181,18 +181,15 @@ export class Attempt implements TaskAttempt {
   requestInput<Key extends string>(requests: { readonly [K in Key]: InputRequest }): Promise<{
     readonly [K in Key]: InputResponse;
   }> {
-    return handled(this.#requestInput(requests)) as Promise<{ readonly [K in Key]: InputResponse }>;
+    return handled(this.#questions.ask(requests)) as Promise<{ readonly [K in Key]: InputResponse }>;
   }
 
   async resumeInput(): Promise<{ readonly [key: string]: InputResponse }> {
     if (!this.accepted) return {};
     await this.#recordedTask();
-    const { inputs } = await this.#waitingForStore(this.#patience.untilThere(() => this.#owned()));
-    const fresh = allAnswers(inputs ?? noInbox).filter(
-      ([key]) => !this.#delivered.has(key) && !this.#awaited.has(key),
+    return this.#questions.takeFresh(
+      await this.#waitingForStore(this.#patience.untilThere(() => this.#owned())),
     );
-    for (const [key] of fresh) this.#delivered.add(key);
-    return Object.fromEntries(fresh);
   }
 
   countAsked(question: string): number {
@@ -332,7 +329,7 @@ export class Attempt implements TaskAttempt {
       this.#promoting = this.#recorded ? Promise.resolve(this.#draft) : this.#record();
       // Whoever asked for the promotion hears of a failure; the memo itself must not be an unhandled rejection.
       this.#promoting.catch(ignore);
-      for (const listener of this.#promoteListeners) this.#guard(listener);
+      this.#promoteListeners.tell();
     }
     return this.#promoting;
   }
@@ -362,7 +359,7 @@ export class Attempt implements TaskAttempt {
     const next = toProgress(progress);
     this.#progress = next;
     const statusMessage = statusMessageOf(next);
-    for (const listener of this.#progressListeners) this.#guard(() => listener(next));
+    this.#progressListeners.tell(next);
     if (this.#promoting === undefined && !this.#recorded) {
       if (this.#ended) throw lifecycleErrors.terminal(this.taskId, "finished");
       const { statusMessage: _stale, ...draft } = this.#draft;
@@ -370,48 +367,6 @@ export class Attempt implements TaskAttempt {
       return;
     }
     await this.#progressWriter.report(next);
-  }
-
-  async #requestInput(requests: {
-    readonly [key: string]: InputRequest;
-  }): Promise<Record<string, InputResponse>> {
-    this.signal.throwIfAborted();
-    const questions = await prepareQuestions(requests, this.#draft.work?.client, this.#context.options);
-    this.signal.throwIfAborted();
-    const keys = questions.map(({ key }) => key);
-    // Before the question can be read: its answer is awaited from the first moment, and is nobody else's.
-    this.#countAwaited(keys, 1);
-    try {
-      await this.#write((record) => {
-        if (record.cancelRequestedAt !== undefined) throw lifecycleErrors.cancelled(this.taskId);
-        return inboxPatch(record, openQuestions(record.inputs ?? noInbox, questions, this.attempt));
-      });
-      const look = async (): Promise<[string, InputResponse][] | undefined> => {
-        const record = await this.#ownedIfReadable();
-        return record === undefined ? undefined : readAnswers(record.inputs ?? noInbox, keys);
-      };
-      const answers = await this.#context.changes.until(this.taskId, look, this.signal);
-      for (const key of keys) this.#delivered.add(key);
-      return Object.fromEntries(answers);
-    } catch (error) {
-      // Why the work has to stop says more than what was refused because of it.
-      this.signal.throwIfAborted();
-      throw error;
-    } finally {
-      this.#countAwaited(keys, -1);
-    }
-  }
-
-  #countAwaited(keys: readonly string[], change: 1 | -1): void {
-    const waited = this.#awaited.size > 0;
-    for (const key of keys) {
-      const count = (this.#awaited.get(key) ?? 0) + change;
-      if (count === 0) this.#awaited.delete(key);
-      else this.#awaited.set(key, count);
-    }
-    const waiting = this.#awaited.size > 0;
-    if (waiting === waited) return;
-    for (const listener of this.#waitListeners) this.#guard(() => listener(waiting));
   }
 
   async #saveCheckpoint(value: JsonValue): Promise<void> {
@@ -457,17 +412,6 @@ export class Attempt implements TaskAttempt {
     return record;
   }
 
-  /** Who waits for a person waits on while the store is away: the next sign looks again. */
-  async #ownedIfReadable(): Promise<TaskRecord | undefined> {
-    try {
-      return await this.#owned();
-    } catch (error) {
-      if (isLongJobsError(error) && error.code !== "store_unavailable") throw error;
-      this.#context.options.reportError(error);
-      return undefined;
-    }
-  }
-
   #assertOwner(record: TaskRecord): void {
     if (isTerminal(record.status)) throw lifecycleErrors.terminal(this.taskId, record.status);
     if (record.lease?.token !== this.token) throw lifecycleErrors.leaseLost(this.taskId);
@@ -484,15 +428,6 @@ export class Attempt implements TaskAttempt {
       },
       false,
     );
-  }
-
-  /** A listener that throws is reported: it must not stop the work it listens to. */
-  #guard(call: () => void): void {
-    try {
-      call();
-    } catch (error) {
-      this.#context.options.reportError(error);
-    }
   }
 
   /** Reads the record and compares. A store that fails is reported; the next sign looks again. */
@@ -512,15 +447,9 @@ export class Attempt implements TaskAttempt {
     this.#patience.end();
     this.#promoteListeners.clear();
     this.#progressListeners.clear();
-    this.#waitListeners.clear();
+    this.#questions.end();
     this.#context.onEnded(this);
   }
-}
-
-const noInbox: Inbox = Object.freeze({});
-
-function inboxPatch(record: TaskRecord, inputs: Inbox): TaskPatch | undefined {
-  return inputs === (record.inputs ?? noInbox) ? undefined : { inputs, status: inboxStatus(inputs) };
 }
 
 /** An error that says for certain that this attempt may not write. */

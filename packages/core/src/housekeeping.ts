@@ -1,6 +1,10 @@
 import type { Heartbeat } from "./heartbeat.ts";
 import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import type { Recovery } from "./recovery.ts";
+import { canLease } from "./task-store.ts";
+
+/** A reserved id: no task can have it. */
+const probedId = "longjobs.probe";
 
 /** What an engine does by itself: it renews its leases, goes on with tasks whose process is gone, and sweeps expired ones. */
 export class Housekeeping {
@@ -43,12 +47,31 @@ export class Housekeeping {
 
   async #recoverNow(): Promise<number> {
     await this.#heartbeat.beat();
-    if (this.#heartbeat.storeIsDoubtful) return 0;
+    if (this.#heartbeat.storeIsDoubtful) {
+      await this.#probe();
+      return 0;
+    }
     try {
       return await this.#recovery.recover();
     } catch (error) {
       this.#heartbeat.noteFailure();
       throw error;
+    }
+  }
+
+  /**
+   * Sees whether the store is still away. Without that the last failure could be nearly a lease old when the store comes back,
+   * and a task be taken whose worker is about to write its result.
+   */
+  async #probe(): Promise<void> {
+    const { leaseMs, reportError, runner, store, timers } = this.#options;
+    // Who takes nothing need not know.
+    if (runner === undefined || !canLease(store)) return;
+    try {
+      if (!(await timers.within(store.get(probedId), leaseMs / 4))) this.#heartbeat.noteFailure();
+    } catch (error) {
+      this.#heartbeat.noteFailure();
+      reportError(error);
     }
   }
 
