@@ -282,9 +282,10 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskS
     }
   }
 
-  #show(taskId: string, entry: TaskEntry, cached: CachedTask): void {
+  #show(taskId: string, entry: TaskEntry, cached: CachedTask | undefined): void {
     this.#engine.index.set(taskId, entry);
-    this.#engine.cache.set(taskId, cached);
+    if (cached === undefined) this.#engine.cache.delete(taskId);
+    else this.#engine.cache.set(taskId, cached);
     this.#watchers.notify(taskId);
   }
 
@@ -292,23 +293,26 @@ export class WalTaskStore implements TaskStore, WatchableTaskStore, LeasingTaskS
   #load(taskId: string, entry: TaskEntry): Promise<CachedTask> {
     const known = this.#loads.get(entry);
     if (known !== undefined) return known;
-    const loading = this.#reading(taskId, entry, this.#engine.reader.readTask(taskId, entry)).finally(() =>
-      this.#loads.delete(entry),
-    );
+    const loading = this.#loadTask(taskId, entry).finally(() => this.#loads.delete(entry));
     this.#loads.set(entry, loading);
     return loading;
   }
 
+  async #loadTask(taskId: string, entry: TaskEntry): Promise<CachedTask> {
+    const task = await this.#reading(taskId, entry, this.#engine.reader.readTask(taskId, entry));
+    // The task may have changed meanwhile: what was read is then good for this caller only.
+    if (this.#engine.index.get(taskId) === entry) this.#engine.cache.set(taskId, task);
+    return task;
+  }
+
+  /** For the write that follows, which shows what the task is then. */
   #loadFields(taskId: string, entry: TaskEntry): Promise<CachedTask> {
     return this.#reading(taskId, entry, this.#engine.reader.readFields(taskId, entry));
   }
 
   async #reading(taskId: string, entry: TaskEntry, reading: Promise<CachedTask>): Promise<CachedTask> {
     try {
-      const task = await reading;
-      // The task may have changed meanwhile: what was read is then good for this caller only.
-      if (this.#engine.index.get(taskId) === entry) this.#engine.cache.set(taskId, task);
-      return task;
+      return await reading;
     } catch (error) {
       if (!(error instanceof DamagedBytesError) && !isLongJobsError(error, "record_corrupt")) throw error;
       throw corrupt(taskId, this.#engine.markDamaged(taskId, entry, error));
@@ -379,16 +383,18 @@ function lifeOf(ttlMs: number | null | undefined): number | null {
   return typeof ttlMs === "number" ? ttlMs : null;
 }
 
-/** A finished task is hardly ever written again. */
+/**
+ * What is worth its memory: a finished task is hardly ever written again, so that only its record is kept, if somebody
+ * has read it.
+ */
 function cacheable(
   { isOpen }: FrameDraft,
   task: Pick<CachedTask, "record" | "id" | "bytes">,
   fields: readonly TaskField[],
-): CachedTask {
+): CachedTask | undefined {
   const { record } = task;
-  return isOpen || record === undefined
-    ? CachedTask.withFields(task, fields)
-    : CachedTask.ofRecord({ ...task, record }, fields);
+  if (isOpen) return CachedTask.withFields(task, fields);
+  return record && CachedTask.ofRecord({ ...task, record }, fields);
 }
 
 function corrupt(taskId: string, { segment, offset }: Damage): Error {

@@ -6,6 +6,7 @@ import { WalTaskStore } from "../src/index.ts";
 import { codeOf, openStore } from "./support/open-store.ts";
 import { bigResult, record } from "./support/records.ts";
 import { tempDir } from "./support/temp-dir.ts";
+import { wrappedFiles } from "./support/wrapped-files.ts";
 
 test("what was acknowledged is there after closing and opening, deep-equal (C1, C19)", async () => {
   const dir = tempDir();
@@ -268,4 +269,25 @@ test("a change of a small field writes less than 1,024 bytes, whatever the large
   const { store: again } = await openStore(dir, { cacheBytes: 0 });
   await again.update("a", { progress: { done: 11 } }, 11);
   expect((await again.get("a"))?.result).toEqual(bigResult(256 * 1024));
+});
+
+test("finished tasks that are written and not read take no place in the cache from those that are", async () => {
+  const dir = tempDir();
+  const { store: first } = await openStore(dir);
+  const finished = Array.from({ length: 20 }, (_, index) => `finished-${index}`);
+  await first.create(record("hot"));
+  for (const taskId of finished) await first.create(record(taskId, { status: "completed" }));
+  await first.close();
+  let reads = 0;
+  const files = wrappedFiles((operation, run) => {
+    if (operation.name === "file.read") reads += 1;
+    return run();
+  });
+  const { store } = await openStore(dir, { files, cacheBytes: 4_000 });
+  await store.get("hot");
+  for (const taskId of finished) await store.update(taskId, { statusMessage: "Archived." }, 1);
+  reads = 0;
+  await store.get("hot");
+  expect(reads).toBe(0);
+  expect(await store.get("finished-7")).toMatchObject({ version: 2, statusMessage: "Archived." });
 });
