@@ -23,6 +23,9 @@ const INDEX_SLICE = 4_000;
 const SLICE_BYTES = 256 * 1024;
 const SLICE_FRAMES = 64;
 
+/** Frames of so many bytes are put in order at once: to sort those of a whole file would hold up the event loop. */
+const REGION_BYTES = 1024 * 1024;
+
 /** Reading so many bytes that nobody needs is cheaper than a further read. */
 const MAX_GAP_BYTES = 16 * 1024;
 
@@ -42,7 +45,8 @@ interface NeededTask extends FrameSpan {
 
 async function moveTasks(victim: LogSegment, parts: MoveSegmentParts): Promise<void> {
   const { index, reader, relocate } = parts;
-  const whole: NeededTask[] = [];
+  const regionCount = Math.ceil(victim.validBytes / REGION_BYTES);
+  const regions = Array.from({ length: regionCount }, (): NeededTask[] => []);
   const elsewhere: string[] = [];
   let seen = 0;
   for (const [taskId, entry] of index.named()) {
@@ -51,18 +55,23 @@ async function moveTasks(victim: LogSegment, parts: MoveSegmentParts): Promise<v
     if (!needsSegment(entry, victim)) continue;
     // A damaged frame is not read again, and a frame in another segment only refers to a field in this one.
     if (entry.segment !== victim || entry.damage !== null) elsewhere.push(taskId);
-    else whole.push({ taskId, entry, offset: entry.offset, bytes: entry.bytes });
+    else {
+      const { offset, bytes } = entry;
+      regions[Math.floor(offset / REGION_BYTES)]?.push({ taskId, entry, offset, bytes });
+    }
   }
-  whole.sort((left, right) => left.offset - right.offset);
-  for (const slice of slices(whole)) {
-    if (parts.isStopped()) return;
-    const bytes = await reader.readRaw({ segment: victim, offset: slice.offset, bytes: slice.bytes });
-    const moves = slice.places.map(({ taskId, entry, offset }) => {
-      const at = offset - slice.offset;
-      return relocate.task(taskId, victim, { entry, bytes: bytes.subarray(at, at + entry.bytes) });
-    });
-    await Promise.all(moves);
-    await nextTurn();
+  for (const region of regions) {
+    region.sort((left, right) => left.offset - right.offset);
+    for (const slice of slices(region)) {
+      if (parts.isStopped()) return;
+      const bytes = await reader.readRaw({ segment: victim, offset: slice.offset, bytes: slice.bytes });
+      const moves = slice.places.map(({ taskId, entry, offset }) => {
+        const at = offset - slice.offset;
+        return relocate.task(taskId, victim, { entry, bytes: bytes.subarray(at, at + entry.bytes) });
+      });
+      await Promise.all(moves);
+      await nextTurn();
+    }
   }
   for (let from = 0; from < elsewhere.length && !parts.isStopped(); from += SLICE_FRAMES) {
     const moves = elsewhere.slice(from, from + SLICE_FRAMES).map((taskId) => relocate.task(taskId, victim));

@@ -28,6 +28,26 @@ test("superseded frames give their space back in the background, and every task 
   expect([...errors, ...later]).toEqual([]);
 });
 
+test("everything that is needed of a file of several MiB is moved, in whatever order it was written", async () => {
+  const dir = tempDir();
+  const { store, errors } = await openStore(dir, { compactionFloorBytes: 1024 * 1024 });
+  const ids = Array.from({ length: 40 }, (_, index) => `t${index}`);
+  for (const taskId of ids) await store.create(record(taskId));
+  // 17 has no divisor in common with 40: each task once, and far from the order of their births.
+  const scattered = ids.map((_, index) => `t${(index * 17) % 40}`);
+  for (const taskId of scattered) await store.update(taskId, { result: bigResult(100_000) }, 1);
+  const [first] = segmentsIn(dir);
+  for (const taskId of scattered.slice(0, 25)) await store.update(taskId, { result: bigResult(10) }, 2);
+  await waitUntil(() => !segmentsIn(dir).includes(first ?? ""), "compaction has deleted the first file");
+  await store.close();
+  const { store: again } = await openStore(dir);
+  for (const [index, taskId] of scattered.entries()) {
+    const result = bigResult(index < 25 ? 10 : 100_000);
+    expect(await again.get(taskId)).toMatchObject({ version: index < 25 ? 3 : 2, result });
+  }
+  expect(errors).toEqual([]);
+});
+
 test("a large field that many later frames refer to moves with compaction, also for tasks in memory", async () => {
   const dir = tempDir();
   for (const cacheBytes of [0, 1024 * 1024]) {
