@@ -271,8 +271,9 @@ export class Attempt implements TaskAttempt {
     const released = this.accepted && !this.#ended;
     this.#finish();
     if (!released) return;
+    // Of a task that was not recorded whoever recorded it is told.
+    if (!(await isFulfilled(this.#promoting))) return;
     try {
-      await this.#promoting;
       await this.#patience.settle();
       await this.#context.writer.write(this.taskId, (record) =>
         record.lease?.token === this.token ? { lease: undefined, released: true } : undefined,
@@ -464,3 +465,10 @@ function handled<Value>(promise: Promise<Value>): Promise<Value> {
 }
 
 function ignore(): void {}
+
+function isFulfilled(promise: Promise<unknown> | undefined): Promise<boolean> {
+  return Promise.resolve(promise).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,6 +1,12 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 
-import { LongJobsError, MemoryTaskStore, type CloseOptions, type TaskStore } from "../src/index.ts";
+import {
+  LongJobsError,
+  MemoryTaskStore,
+  storeErrors,
+  type CloseOptions,
+  type TaskStore,
+} from "../src/index.ts";
 import { startEngine, takeErrors, type Engine } from "./support/engine.ts";
 import { codeOf } from "./support/errors.ts";
 import { fiveMethods } from "./support/five-methods.ts";
@@ -290,6 +296,20 @@ describe("what is under way when an engine closes begins no more", () => {
     expect(await acquiring).toBe("store_closed");
     await closing;
     expect(await recordOf(inner, taskId)).not.toHaveProperty("lease");
+  });
+
+  test("a create that is refused late is told to whoever asked for it, and to nobody else", async () => {
+    const inner = new MemoryTaskStore();
+    const spied = spiedStore(inner);
+    const engine = startEngine({ store: spied.store });
+    spied.disturb(async ({ method, record }) => {
+      if (method !== "create" || record === undefined) return;
+      await inTime(100);
+      throw storeErrors.taskExists(record.taskId);
+    });
+    const code = codeOf(engine.lifecycle.createTask());
+    await closeIn(engine, {});
+    expect(await code).toBe("task_exists");
   });
 
   test("a create that is answered late is accepted, and its task is free for others", async () => {
