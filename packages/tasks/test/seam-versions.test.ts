@@ -9,9 +9,11 @@ import { MemoryTaskStore } from "@longjobs/core";
 import * as currentV1 from "@modelcontextprotocol/sdk/server/mcp.js";
 import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import * as currentV2 from "@modelcontextprotocol/server";
+import { serveStdio as serveStdioCurrent } from "@modelcontextprotocol/server/stdio";
 import { Server as OldestLowLevel } from "sdk-1-29/server/index.js";
 import * as oldestV1 from "sdk-1-29/server/mcp.js";
 import * as oldestV2 from "server-2-3";
+import { serveStdio as serveStdioOldest } from "server-2-3/stdio";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 
@@ -19,6 +21,7 @@ import { createTasks, type Tasks } from "../src/index.ts";
 import { callAsTask } from "./support/client-2025.ts";
 import { HttpDoor, errorOf, resultOf } from "./support/http-door.ts";
 import { startTasks } from "./support/started-tasks.ts";
+import { StdioDoor } from "./support/stdio-door.ts";
 import { askName, echoTool, gatedTool, text } from "./support/tools.ts";
 import { openV1Door, type DoorOptions } from "./support/v1-door.ts";
 import type { WireResult } from "./support/wire.ts";
@@ -73,9 +76,13 @@ test("attach takes a server of each version without a cast", async () => {
 });
 
 describe.each([
-  ["the oldest", oldestV2 as unknown as typeof currentV2],
-  ["the current", currentV2],
-])("%s SDK v2", (_name, sdk) => {
+  [
+    "the oldest",
+    oldestV2 as unknown as typeof currentV2,
+    serveStdioOldest as unknown as typeof serveStdioCurrent,
+  ],
+  ["the current", currentV2, serveStdioCurrent],
+])("%s SDK v2", (_name, sdk, serveStdio) => {
   function open(): { readonly http: HttpDoor; readonly slow: ReturnType<typeof gatedTool> } {
     const { tasks } = startTasks();
     const slow = registerTools(tasks);
@@ -124,6 +131,45 @@ describe.each([
     expect(errorOf(await http.send("tasks/cancel", { taskId }, { declare: false })).code).toBe(-32_021);
     await http.cancel(taskId);
     await http.until(taskId, "cancelled");
+  });
+
+  test("changes are told over HTTP, beside the SDK's own, until the task has ended", async () => {
+    const { tasks } = startTasks();
+    const slow = registerTools(tasks);
+    const http = new HttpDoor(tasks, { sdk, push: true });
+    const taskId = await http.startTask("slow");
+    const alone = await http.listen({ taskIds: [taskId, "nobody"] });
+    const beside = await http.listen({ toolsListChanged: true, taskIds: [taskId] });
+    for (const stream of [alone, beside]) {
+      expect(await stream.acknowledged()).toEqual([taskId]);
+      expect(await stream.task()).toMatchObject({ taskId, status: "working" });
+    }
+    http.handler.notify.toolsChanged();
+    expect(await beside.next()).toMatchObject({ method: "notifications/tools/list_changed" });
+    slow.gate.open();
+    for (const stream of [alone, beside])
+      expect((await stream.until("completed"))["result"]).toMatchObject(text("done"));
+    await alone.ended();
+    await http.handler.close();
+    await beside.ended();
+  });
+
+  test("changes are told over stdio, until the task has ended", async () => {
+    const { tasks } = startTasks();
+    const slow = registerTools(tasks);
+    const { InMemoryTransport, McpServer } = sdk;
+    const door = await StdioDoor.serve(tasks, {
+      push: true,
+      sdk: { InMemoryTransport, McpServer, serveStdio },
+    });
+    const { result } = await door.send("tools/call", { name: "slow", arguments: {} });
+    await door.listen({ taskIds: [result?.taskId, "nobody"] });
+    await expect.poll(() => door.subscribed.length).toBe(2);
+    slow.gate.open();
+    await expect.poll(() => door.subscribed.length).toBe(4);
+    expect(door.subscribed[0]?.params?.["notifications"]).toEqual({ taskIds: [result?.taskId] });
+    expect(door.subscribed[2]?.params?.["result"]).toMatchObject(text("done"));
+    expect(door.subscribed[3]?.result).toMatchObject({ resultType: "complete" });
   });
 
   test("clients of 2025-11-25 have their tasks and the tools", async () => {

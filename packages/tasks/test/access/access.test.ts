@@ -5,7 +5,7 @@ import { hostileIds } from "../support/hostile-ids.ts";
 import { recordText, startTasks, takeErrors, type StartedTasks } from "../support/started-tasks.ts";
 import { askName, text } from "../support/tools.ts";
 import type { WireMessage } from "../support/wire.ts";
-import { v1, v2Legacy, v2Modern, type Caller, type OpenSession, type Session } from "./doors.ts";
+import { v1, v2Legacy, v2Modern, v2Push, type Caller, type OpenSession, type Session } from "./doors.ts";
 
 /** One way to a task: what it sends, and through what. */
 interface EntryPoint {
@@ -32,8 +32,29 @@ function entryPoints(client: string, open: OpenSession, methods: readonly string
   }));
 }
 
+/** Its acknowledgement names the tasks that are followed: one that names none has not reached any. */
+function subscription(client: string, open: OpenSession): EntryPoint {
+  return {
+    name: "subscriptions/listen",
+    client,
+    open,
+    waits: false,
+    send: async (session, taskId, caller) => {
+      const { params, ...told } = await session.send(
+        "subscriptions/listen",
+        { notifications: { taskIds: [taskId] } },
+        caller,
+      );
+      if (params === undefined) return told;
+      const { taskIds = [] } = params["notifications"] as { readonly taskIds?: readonly unknown[] };
+      return { ...told, result: { isError: taskIds.length === 0, structuredContent: { taskIds } } };
+    },
+  };
+}
+
 const all: readonly EntryPoint[] = [
   ...entryPoints("2026-07-28 with tasks", v2Modern(true), ["tasks/get", "tasks/update", "tasks/cancel"]),
+  subscription("2026-07-28 with tasks", v2Push),
   ...entryPoints("2026-07-28", v2Modern(false), tools),
   ...entryPoints("2025-11-25, SDK v2", v2Legacy, ["tasks/get", "tasks/result", "tasks/cancel", ...tools]),
   ...entryPoints("2025-11-25, SDK v1", v1, ["tasks/get", "tasks/result", "tasks/cancel", ...tools]),

@@ -25,6 +25,21 @@ export const v2Modern =
     });
   };
 
+/** The same server, which also tells of changes: the first message of a subscription is its answer, and then it is closed. */
+export const v2Push: OpenSession = async (tasks) => {
+  const door = new HttpDoor(tasks, { push: true });
+  return async () => ({
+    send: async (method, params, caller) => {
+      const { notifications } = params as { readonly notifications?: unknown };
+      if (notifications === undefined) return (await door.send(method, params, caller)).message;
+      const stream = await door.listen(notifications, caller);
+      const first = await stream.next();
+      await stream.close();
+      return first ?? { jsonrpc: "2.0" };
+    },
+  });
+};
+
 /** The same server, and clients of 2025-11-25. */
 export const v2Legacy: OpenSession = async (tasks) => {
   const door = new HttpDoor(tasks);

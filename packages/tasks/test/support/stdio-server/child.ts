@@ -2,7 +2,7 @@
 import { MemoryTaskStore } from "@longjobs/core";
 import { createTasks } from "@longjobs/tasks";
 import { McpServer } from "@modelcontextprotocol/server";
-import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { z } from "zod";
 
 const tasks = createTasks({ store: new MemoryTaskStore(), pollIntervalMs: 20 });
@@ -19,8 +19,11 @@ tasks.taskTool("greet", {}, async (_args, task) => {
   return { content: [{ type: "text", text: JSON.stringify(who) }] };
 });
 
-serveStdio(() => {
-  const mcp = new McpServer({ name: "longjobs-test", version: "1.0.0" });
-  tasks.attach(mcp);
-  return mcp;
-});
+serveStdio(
+  () => {
+    const mcp = new McpServer({ name: "longjobs-test", version: "1.0.0" });
+    tasks.attach(mcp);
+    return mcp;
+  },
+  { transport: tasks.wrapTransport(new StdioServerTransport()) },
+);
