@@ -41,15 +41,14 @@ export type { TaskAttempt, TaskHandle } from "./task-handle.ts";
 export { isTaskId } from "./task-id.ts";
 export type { TaskFeed } from "./task-feed.ts";
 export { TaskLifecycle } from "./task-lifecycle.ts";
+export type { CloseOptions, LifecycleStats } from "./task-lifecycle.ts";
 export type {
   CancelTaskOptions,
-  CloseOptions,
   FollowTasksOptions,
-  LifecycleStats,
   ScopedCall,
   UpdateTaskOptions,
   WaitForChangeOptions,
-} from "./task-lifecycle.ts";
+} from "./client-calls.ts";
 export { applyTaskPatch } from "./task-patch.ts";
 export { isTerminal, TASKS_EXTENSION_ID } from "./task-record.ts";
 export type {

@@ -1,4 +1,12 @@
-import { Attempt, isRefusal, type AttemptContext } from "./attempt.ts";
+import { Attempt, type AttemptContext } from "./attempt.ts";
+import { ClientCalls } from "./client-calls.ts";
+import type {
+  CancelTaskOptions,
+  FollowTasksOptions,
+  ScopedCall,
+  UpdateTaskOptions,
+  WaitForChangeOptions,
+} from "./client-calls.ts";
 import { createOnce, findOnce } from "./create-once.ts";
 import type {
   CreatedOnce,
@@ -12,14 +20,12 @@ import { draftTask, type CreateTaskOptions, type TaskIdentity } from "./draft-ta
 import { HeldAttempts } from "./held-attempts.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { Housekeeping } from "./housekeeping.ts";
-import { acceptAnswers, answeredKeys, inboxStatus, withdrawQuestions } from "./inbox.ts";
 import { letGo, letGoMs } from "./let-go.ts";
 import { lifecycleErrors } from "./lifecycle-errors.ts";
 import { duration, maxTimerMs, resolveLifecycleOptions } from "./lifecycle-options.ts";
 import type { ResolvedLifecycleOptions, TaskLifecycleOptions } from "./lifecycle-options.ts";
 import { instant } from "./lease-clock.ts";
 import type { Outcome } from "./outcome.ts";
-import { parseResponses } from "./parse-responses.ts";
 import { Recovery } from "./recovery.ts";
 import { Runs } from "./runs.ts";
 import { type TaskHandler } from "./run-handler.ts";
@@ -27,47 +33,12 @@ import { reactionMs, resolveRunLimits, type RunLimits } from "./run-limits.ts";
 import { storeErrors } from "./store-errors.ts";
 import { TakeOver } from "./take-over.ts";
 import { TaskChanges } from "./task-changes.ts";
-import { TaskFeed } from "./task-feed.ts";
+import type { TaskFeed } from "./task-feed.ts";
 import type { TaskAttempt, TaskHandle } from "./task-handle.ts";
-import { isTaskId } from "./task-id.ts";
-import { isTerminal, type TaskProgress, type TaskRecord } from "./task-record.ts";
+import { isTerminal, type TaskProgress } from "./task-record.ts";
 import { dispatchOwner } from "./task-runner.ts";
-import { canLease, type TaskPatch } from "./task-store.ts";
 import { toDetailedTask, toTaskView, type DetailedTask, type TaskView } from "./task-view.ts";
 import { TaskWriter } from "./task-writer.ts";
-import { terminalPatch } from "./terminal-patch.ts";
-import { visibleTasks } from "./visible-tasks.ts";
-import { waitForChange, type WaitOptions } from "./wait-for-change.ts";
-
-/** Whose call it is. */
-export interface ScopedCall {
-  /** Must equal the scope of the task; a task of another scope looks unknown. */
-  readonly scope?: string | undefined;
-}
-
-/** Options of {@link TaskLifecycle.updateTask}. */
-export interface UpdateTaskOptions extends ScopedCall {
-  /** Keys whose answers came in a shape that could not even be read: those questions are asked again. */
-  readonly malformedKeys?: readonly string[];
-}
-
-/** Options of {@link TaskLifecycle.cancelTask}. */
-export interface CancelTaskOptions extends ScopedCall {
-  /**
-   * True to make the task `cancelled` in this very write, as revision 2025-11-25 wants it; the work is told to stop, and a
-   * late result is dropped. @default false: the work says when it has stopped
-   */
-  readonly atOnce?: boolean;
-}
-
-/** Options of {@link TaskLifecycle.waitForChange}. */
-export interface WaitForChangeOptions extends ScopedCall, WaitOptions {}
-
-/** Options of {@link TaskLifecycle.followTasks}. */
-export interface FollowTasksOptions extends ScopedCall {
-  /** Called when a task may have changed: time to take. It may be called for nothing. */
-  readonly onChange: () => void;
-}
 
 /** Counts of what an engine holds in memory. All but `lateOutcomes` return to zero when their tasks have ended. */
 export interface LifecycleStats {
@@ -113,6 +84,7 @@ export class TaskLifecycle {
   readonly #writer: TaskWriter;
   readonly #attempts = new HeldAttempts();
   readonly #takeOver: TakeOver;
+  readonly #clients: ClientCalls;
   readonly #recovery: Recovery;
   readonly #heartbeat: Heartbeat;
   readonly #housekeeping: Housekeeping;
@@ -138,6 +110,17 @@ export class TaskLifecycle {
       takeOver: this.#takeOver,
       freeSlots: () => this.#runs.freeSlots,
       isClosing,
+    });
+    this.#clients = new ClientCalls({
+      options: this.#options,
+      writer: this.#writer,
+      changes: this.#changes,
+      takeOver: this.#takeOver,
+      recovery: this.#recovery,
+      freeSlots: () => this.#runs.freeSlots,
+      isClosing,
+      closed: this.#closing.signal,
+      assertOpen: () => this.#assertOpen(),
     });
     this.#heartbeat = new Heartbeat(this.#options, this.#writer, this.#attempts);
     this.#housekeeping = new Housekeeping(this.#options, this.#heartbeat, this.#recovery);
@@ -231,7 +214,7 @@ export class TaskLifecycle {
    */
   async acquire(taskId: string, call: ScopedCall = {}): Promise<TaskAttempt> {
     this.#assertTakesWork();
-    const record = await this.#readVisible(taskId, call);
+    const record = await this.#clients.readVisible(taskId, call);
     const attempt = await this.#takeOver.begin(await this.#takeOver.take(record));
     if (attempt === undefined) throw lifecycleErrors.closed();
     return attempt;
@@ -247,13 +230,13 @@ export class TaskLifecycle {
   async runTask(taskId: string): Promise<DetailedTask> {
     this.#assertTakesWork();
     const { runner } = this.#options;
-    const record = await this.#read(taskId);
+    const record = await this.#clients.read(taskId);
     if (isTerminal(record.status)) return toDetailedTask(record);
     const tool = record.work?.tool ?? "";
     if (runner?.tools().has(tool) !== true)
       throw new TypeError(`Task ${taskId} needs the tool ${tool}, which is not registered here.`);
     const outcome = await this.#recovery.runHere(await this.#takeOver.take(record), runner);
-    const ended = await this.#read(taskId);
+    const ended = await this.#clients.read(taskId);
     if (outcome?.status === "abandoned" && !isTerminal(ended.status)) throw outcome.reason;
     return toDetailedTask(ended);
   }
@@ -268,19 +251,6 @@ export class TaskLifecycle {
   async recover(): Promise<number> {
     this.#assertTakesWork();
     return this.#housekeeping.recover();
-  }
-
-  /**
-   * Ends a task as interrupted, or as cancelled if that was wished, if nobody holds it: for work that cannot be run
-   * again. A task that is held or has ended stays as it is.
-   *
-   * @throws `unknown_task`
-   */
-  async endIfOrphan(taskId: string, call: ScopedCall = {}): Promise<DetailedTask> {
-    this.#assertOpen();
-    const record = await this.#readVisible(taskId, call);
-    const taken = await this.#takeOver.takeIfFree(record);
-    return toDetailedTask(taken === undefined ? record : await this.#recovery.end(taken));
   }
 
   /** Creates a task for a worker elsewhere: held for it, and delivered by the `runner`. @throws as `createTask` does */
@@ -309,14 +279,13 @@ export class TaskLifecycle {
   }
 
   /** The task as a client may see it. @throws `unknown_task`, also for expired and foreign tasks. */
-  async getTask(taskId: string, call: ScopedCall = {}): Promise<DetailedTask> {
-    return toDetailedTask(await this.#answerable(taskId, call));
+  getTask(taskId: string, call: ScopedCall = {}): Promise<DetailedTask> {
+    return this.#clients.getTask(taskId, call);
   }
 
   /** What the handler last said about its progress, with its counts. @throws `unknown_task` */
-  async getProgress(taskId: string, call: ScopedCall = {}): Promise<TaskProgress | undefined> {
-    this.#assertOpen();
-    return (await this.#readVisible(taskId, call)).progress;
+  getProgress(taskId: string, call: ScopedCall = {}): Promise<TaskProgress | undefined> {
+    return this.#clients.getProgress(taskId, call);
   }
 
   /**
@@ -326,28 +295,12 @@ export class TaskLifecycle {
    * @returns The wire keys whose answers were taken.
    * @throws `unknown_task`; `invalid_json`, `record_too_large` for answers that cannot be stored: then none is.
    */
-  async updateTask(
+  updateTask(
     taskId: string,
     responses: { readonly [wireKey: string]: unknown },
     options: UpdateTaskOptions = {},
   ): Promise<readonly string[]> {
-    this.#assertOpen();
-    const answers = parseResponses(responses, options.malformedKeys ?? [], this.#options.jsonLimits);
-    await this.#readVisible(taskId, options);
-    const rules = {
-      validate: this.#options.validateAnswer,
-      // The whole id: ids ordered by time begin alike, and a key used twice would be asked for ever.
-      freshKey: (key: string) => `${key}~${this.#options.randomId()}`,
-    };
-    let taken: readonly string[] = [];
-    await this.#writer.write(taskId, (record, retrying) => {
-      if (isTerminal(record.status) || record.inputs === undefined) return undefined;
-      const inputs = acceptAnswers(record.inputs, answers, rules);
-      if (inputs !== record.inputs) taken = answeredKeys(inputs, record.inputs);
-      else if (!retrying) taken = [];
-      return inputs === record.inputs ? undefined : { inputs, status: inboxStatus(inputs) };
-    });
-    return taken;
+    return this.#clients.updateTask(taskId, responses, options);
   }
 
   /**
@@ -357,19 +310,18 @@ export class TaskLifecycle {
    *
    * @throws `unknown_task`
    */
-  async cancelTask(taskId: string, call: CancelTaskOptions = {}): Promise<void> {
-    this.#assertOpen();
-    await this.#readVisible(taskId, call);
-    const record = await this.#writer.write(taskId, (found) =>
-      this.#cancelPatch(found, call.atOnce === true),
-    );
-    try {
-      const taken = await this.#takeOver.takeIfIdle(record);
-      if (taken !== undefined) await this.#recovery.end(taken);
-    } catch (error) {
-      // The intent is kept: whoever takes the task ends it.
-      if (!isRefusal(error)) this.#options.reportError(error);
-    }
+  cancelTask(taskId: string, call: CancelTaskOptions = {}): Promise<void> {
+    return this.#clients.cancelTask(taskId, call);
+  }
+
+  /**
+   * Ends a task as interrupted, or as cancelled if that was wished, if nobody holds it: for work that cannot be run
+   * again. A task that is held or has ended stays as it is.
+   *
+   * @throws `unknown_task`
+   */
+  endIfOrphan(taskId: string, call: ScopedCall = {}): Promise<DetailedTask> {
+    return this.#clients.endIfOrphan(taskId, call);
   }
 
   /**
@@ -378,10 +330,8 @@ export class TaskLifecycle {
    *
    * @throws `unknown_task`; the reason of `signal`.
    */
-  async waitForChange(taskId: string, options: WaitForChangeOptions = {}): Promise<DetailedTask> {
-    const read = (): Promise<TaskRecord> => this.#answerable(taskId, options);
-    const context = { closing: this.#closing.signal, timers: this.#options.timers };
-    return waitForChange(this.#changes, taskId, read, options, context);
+  waitForChange(taskId: string, options: WaitForChangeOptions = {}): Promise<DetailedTask> {
+    return this.#clients.waitForChange(taskId, options);
   }
 
   /**
@@ -391,19 +341,8 @@ export class TaskLifecycle {
    *
    * @throws what the store rejects with.
    */
-  async followTasks(taskIds: readonly string[], { onChange, scope }: FollowTasksOptions): Promise<TaskFeed> {
-    this.#assertOpen();
-    const visible = await visibleTasks(taskIds, (taskId) => this.#readVisible(taskId, { scope }));
-    this.#assertOpen();
-    return new TaskFeed(visible, {
-      changes: this.#changes,
-      options: this.#options,
-      onChange,
-      read: (taskId) =>
-        this.#closing.signal.aborted
-          ? this.#readVisible(taskId, { scope })
-          : this.#answerable(taskId, { scope }),
-    });
+  followTasks(taskIds: readonly string[], options: FollowTasksOptions): Promise<TaskFeed> {
+    return this.#clients.followTasks(taskIds, options);
   }
 
   /** Calls `listener` after every write of this engine, with what polling would show. The returned function ends it. */
@@ -478,7 +417,7 @@ export class TaskLifecycle {
       options: this.#options,
       inTurn: (taskId, job) => this.#writer.inTurn(taskId, job),
       record,
-      read: (taskId, { scope }) => this.#answerable(taskId, { scope }),
+      read: (taskId, { scope }) => this.#clients.readAnswerable(taskId, { scope }),
     };
   }
 
@@ -492,66 +431,6 @@ export class TaskLifecycle {
     };
   }
 
-  /** The record as it may be shown: a task that was left alone for too long has been ended first. */
-  async #answerable(taskId: string, call: ScopedCall): Promise<TaskRecord> {
-    this.#assertOpen();
-    const record = await this.#readVisible(taskId, call);
-    if (isTerminal(record.status)) this.#takeOver.forget(taskId);
-    if (isTerminal(record.status) || !this.#mayBeTaken(record)) return record;
-    const taken = await this.#takeOver.takeIfFree(record);
-    if (taken === undefined) return record;
-    // Whoever asked is answered, whatever becomes of the work.
-    await this.#recovery.goOn(taken).catch(this.#options.reportError);
-    return this.#readVisible(taskId, call);
-  }
-
-  /**
-   * Whether asking about a task may take it over. A store that can claim has recovery for that, until a task has been left
-   * alone for too long; on others nobody but the asker notices.
-   */
-  #mayBeTaken(record: TaskRecord): boolean {
-    const { store, runner, now, orphanMaxMs } = this.#options;
-    if (this.#closed !== undefined) return false;
-    if (now() - Date.parse(record.lastUpdatedAt) >= orphanMaxMs) return true;
-    if (canLease(store)) return false;
-    if (record.cancelRequestedAt !== undefined) return true;
-    const rules = runner?.tools().get(record.work?.tool ?? "");
-    if (rules === undefined) return false;
-    return rules.onInterrupted === "fail" || runner?.dispatch !== undefined || this.#runs.freeSlots > 0;
-  }
-
-  /** A foreign task is the same error as an unknown one. */
-  async #readVisible(taskId: string, { scope }: ScopedCall): Promise<TaskRecord> {
-    const record = await this.#read(taskId);
-    if (record.scope !== scope) throw storeErrors.unknownTask(taskId);
-    return record;
-  }
-
-  /** A hostile id never reaches the store. */
-  async #read(taskId: string): Promise<TaskRecord> {
-    if (!isTaskId(taskId)) throw storeErrors.unknownTask(shownId(taskId));
-    return this.#writer.read(taskId);
-  }
-
-  #cancelPatch(record: TaskRecord, atOnce: boolean): TaskPatch | undefined {
-    if (isTerminal(record.status)) return undefined;
-    const cancelRequestedAt = record.cancelRequestedAt ?? this.#nowIso();
-    if (atOnce) {
-      const ending = { token: this.#options.randomId(), nowMs: this.#options.now() };
-      return { ...terminalPatch(record, { status: "cancelled" }, ending), cancelRequestedAt };
-    }
-    const inputs = record.inputs && withdrawQuestions(record.inputs);
-    if (record.cancelRequestedAt !== undefined && inputs === record.inputs) return undefined;
-    return {
-      cancelRequestedAt,
-      ...(inputs === undefined ? {} : { inputs, status: inboxStatus(inputs) }),
-    };
-  }
-
-  #nowIso(): string {
-    return new Date(this.#options.now()).toISOString();
-  }
-
   #assertTakesWork(): void {
     if (this.#closed !== undefined) throw lifecycleErrors.closed();
     this.#assertOpen();
@@ -562,9 +441,4 @@ export class TaskLifecycle {
     if (this.#closing.signal.aborted) throw lifecycleErrors.closed();
     this.#housekeeping.start();
   }
-}
-
-/** A hostile id is cut, and what is no text is not turned into one: that could throw. */
-function shownId(taskId: unknown): string {
-  return typeof taskId === "string" ? taskId.slice(0, 64) : `(${typeof taskId})`;
 }
