@@ -1,4 +1,5 @@
 import { isLongJobsError } from "./longjobs-error.ts";
+import { jsonEquals } from "./canonical-json.ts";
 import type { ResolvedLifecycleOptions } from "./lifecycle-options.ts";
 import type { TaskChanges } from "./task-changes.ts";
 import { isTerminal, type TaskRecord } from "./task-record.ts";
@@ -19,14 +20,16 @@ export interface TaskFeedParts {
 
 interface Interest {
   readonly unsubscribe: () => void;
-  /** The version that was taken last. */
-  taken?: number;
+  /** The version that was looked at last. */
+  seen?: number;
+  /** The state that was taken last. */
+  taken?: DetailedTask;
 }
 
 /**
  * The states of some tasks, one at a time, for as long as they last: first each as it is, then each as it changes, by whichever
  * engine. A state is read when it is taken, so a reader that is slow skips what lies between, and costs the memory
- * of its ids alone. A task that has ended, or is gone, has nothing more to say.
+ * of one state without a result for each task. A task that has ended, or is gone, has nothing more to say.
  */
 export class TaskFeed {
   /** The tasks that are there for the follower, in the order they were asked for. */
@@ -65,10 +68,14 @@ export class TaskFeed {
     this.#changed.delete(taskId);
     const record = await this.#look(taskId);
     const interest = this.#interests.get(taskId);
-    if (record === undefined || interest === undefined || record.version === interest.taken) return undefined;
-    interest.taken = record.version;
+    if (record === undefined || interest === undefined || record.version === interest.seen) return undefined;
+    interest.seen = record.version;
     if (isTerminal(record.status)) this.#drop(taskId);
-    return toDetailedTask(record);
+    const task = toDetailedTask(record);
+    // Much that is written is not shown, such as a lease.
+    if (task.status === interest.taken?.status && jsonEquals(task, interest.taken)) return undefined;
+    interest.taken = task;
+    return task;
   }
 
   /** Ends it: nothing is listened to, looked for or told any more. Idempotent. */

@@ -124,6 +124,21 @@ describe("followTasks", () => {
     feed.close();
   });
 
+  test("what is written and not shown, such as signs of life on a store that cannot renew, gives nothing", async () => {
+    vi.useFakeTimers();
+    const store = fiveMethods(new MemoryTaskStore());
+    const owner = startEngine({ store, leaseMs: 3_000 });
+    const { taskId } = await owner.lifecycle.createTask();
+    const { lifecycle } = startEngine({ store });
+    const feed = await follow(lifecycle, [taskId]);
+    expect(await takeAll(feed)).toHaveLength(1);
+    const before = await store.get(taskId);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect((await store.get(taskId))?.version).toBeGreaterThan(before?.version ?? Infinity);
+    expect(await takeAll(feed)).toEqual([]);
+    feed.close();
+  });
+
   test.for([
     ["tells of its changes", (store: MemoryTaskStore) => store, 7],
     ["gives no hints", fiveMethods, 100],

@@ -220,6 +220,7 @@ export function buildTasks(options: TasksOptions): BuiltTasks {
       tellError: tell,
       options: pushOptionsResolved,
       schedule: clock.schedule,
+      now: options.now ?? Date.now,
     }),
     reservedNames: Object.values(fallback.names),
     attachTo: (server) =>

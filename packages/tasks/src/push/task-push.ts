@@ -14,6 +14,7 @@ export interface TaskPushParts {
   readonly tellError: (error: unknown) => Error;
   readonly options: ResolvedPushOptions;
   readonly schedule: Schedule;
+  readonly now: () => number;
 }
 
 /** Who listens. */
@@ -26,6 +27,7 @@ export interface Listener {
 /** `notifications/tasks` for those who listen: the subscriptions of every entry, and their limits. */
 export class TaskPush {
   readonly schedule: Schedule;
+  readonly now: () => number;
   readonly #parts: TaskPushParts;
   readonly #open = new Map<TaskSubscription, object>();
   readonly #counts = new Map<unknown, number>();
@@ -33,6 +35,7 @@ export class TaskPush {
   constructor(parts: TaskPushParts) {
     this.#parts = parts;
     this.schedule = parts.schedule;
+    this.now = parts.now;
   }
 
   get keepAliveMs(): number | null {

@@ -1,3 +1,4 @@
+import type { AuthInfo } from "@longjobs/core";
 import { EventWriter, readEvent, toEvent, type EventReader } from "./event-stream.ts";
 import {
   acknowledgeTasks,
@@ -9,6 +10,7 @@ import {
 import type { TaskListen } from "./listen-request.ts";
 import type { TaskPush } from "./task-push.ts";
 import type { TaskSubscription } from "./task-subscription.ts";
+import { watchExpiry } from "./token-expiry.ts";
 
 /** What is woven into the SDK's stream. */
 export interface Weft {
@@ -16,17 +18,19 @@ export interface Weft {
   readonly acknowledgement: Acknowledgement;
   readonly subscription: TaskSubscription;
   readonly push: TaskPush;
+  readonly authInfo: Pick<AuthInfo, "expiresAt">;
   /** Aborted when the client is gone. */
   readonly signal: AbortSignal;
 }
 
 /** The body of the answer: the SDK's events, and the notifications of our subscription between them. */
 export function weaveEvents(events: EventReader, weft: Weft): ReadableStream<Uint8Array> {
-  const { acknowledgement, listen, push, signal, subscription } = weft;
+  const { acknowledgement, authInfo, listen, push, signal, subscription } = weft;
   const alone = honorsNothing(acknowledgement);
   const stop = (): void => {
     signal.removeEventListener("abort", stop);
     stopKeepAlive();
+    stopExpiry();
     subscription.close();
     // A body that is over cannot be cancelled, and need not be.
     events.cancel().catch(() => undefined);
@@ -34,6 +38,8 @@ export function weaveEvents(events: EventReader, weft: Weft): ReadableStream<Uin
   };
   const writer = new EventWriter(stop);
   const stopKeepAlive = alone ? keepAlive(writer, push) : () => undefined;
+  // Broken off, not ended: a client comes back with a new token.
+  const stopExpiry = watchExpiry(authInfo, push, stop);
   signal.addEventListener("abort", stop);
   writer.write(toEvent(acknowledgeTasks(acknowledgement, subscription.taskIds)));
   // An SDK that keeps a stream on which it has nothing to tell is told to end it.

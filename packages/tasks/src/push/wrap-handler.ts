@@ -92,7 +92,9 @@ async function serveListen(listen: TaskListen, exchange: ListenExchange): Promis
     const http = { req: request, ...(authInfo === undefined ? {} : { authInfo }) };
     const context = readRequestContext({ mcpReq: { _meta: listen.meta }, http });
     const subscription = await push.open(listen, { request: context, entry });
-    const body = weaveEvents(events, { listen, acknowledgement, subscription, push, signal: request.signal });
+    const { signal } = request;
+    const weft = { listen, acknowledgement, subscription, push, signal, authInfo: authInfo ?? {} };
+    const body = weaveEvents(events, weft);
     return new Response(body, { status: response.status, headers: response.headers });
   } catch (error) {
     await events.cancel();

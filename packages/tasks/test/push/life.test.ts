@@ -134,6 +134,7 @@ describe("a reader that goes", () => {
       store,
       push: { maxSubscriptions: 2, keepAliveMs: 1_000 },
       schedule: (run, delayMs) => {
+        expect(delayMs, "longer, and a timer is over at once").toBeLessThan(2 ** 31);
         const timer = setTimeout(() => {
           timers.delete(timer);
           run();
@@ -148,9 +149,10 @@ describe("a reader that goes", () => {
     await tasks.recover();
     const http = new HttpDoor(tasks, { push: true });
     const idle = timers.size;
+    const auth = { clientId: "host", expiresAt: Date.now() / 1_000 + 30 * 24 * 3_600 };
     for (let round = 0; round < 100; round += 1) {
       const gone = new AbortController();
-      const stream = await http.listen({ taskIds: [taskId] }, { signal: gone.signal });
+      const stream = await http.listen({ taskIds: [taskId] }, { signal: gone.signal, auth });
       expect(await stream.acknowledged()).toEqual([taskId]);
       if (round % 3 === 0) gone.abort();
       await stream.close();
@@ -174,6 +176,39 @@ describe("a reader that goes", () => {
     server.closeConnections();
     await expect.poll(() => here.tasks.stats().watchedTasks).toBe(0);
     there.tool.gate.open();
+    await there.http.until(taskId, "completed");
+  });
+});
+
+describe("a token that expires", () => {
+  test("breaks the stream off at that moment, also in a month, and leaves nothing", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
+    const { there, here } = openTwo();
+    const taskId = await there.http.startTask("work");
+    const as = (afterSeconds: number) => ({
+      auth: { clientId: "host", expiresAt: Math.floor(Date.now() / 1_000) + afterSeconds },
+    });
+    const month = 30 * 24 * 3_600;
+    const streams = [
+      await here.http.listen({ taskIds: [taskId] }, as(60)),
+      await here.http.listen({ toolsListChanged: true, taskIds: [taskId] }, as(60)),
+      await here.http.listen({ taskIds: [taskId] }, as(month)),
+      await here.http.listen({ taskIds: [taskId] }, as(-60)),
+    ] as const;
+    const [soon, beside, late, judged] = streams;
+    for (const stream of streams) {
+      expect(await stream.acknowledged()).toEqual([taskId]);
+      await stream.task();
+    }
+    await vi.advanceTimersByTimeAsync(61_000);
+    expect([await soon.next(), await beside.next()]).toEqual([undefined, undefined]);
+    await there.tool.runs[0]?.progress("half");
+    for (const stream of [late, judged]) expect(await stream.task()).toMatchObject({ statusMessage: "half" });
+    await late.close();
+    await judged.close();
+    expect(here.tasks.stats().watchedTasks).toBe(0);
+    there.tool.gate.open();
+    await vi.advanceTimersByTimeAsync(1_000);
     await there.http.until(taskId, "completed");
   });
 });

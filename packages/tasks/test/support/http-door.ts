@@ -12,7 +12,11 @@ type Auth = NonNullable<Parameters<Handler["fetch"]>[1]>["authInfo"];
 
 /** What one call over HTTP says besides its params. */
 export interface HttpCallOptions extends CallOptions {
-  readonly auth?: { readonly clientId: string; readonly extra?: { readonly [key: string]: unknown } };
+  readonly auth?: {
+    readonly clientId: string;
+    readonly expiresAt?: number;
+    readonly extra?: { readonly [key: string]: unknown };
+  };
   readonly headers?: { readonly [name: string]: string };
   readonly signal?: AbortSignal;
 }
