@@ -11,6 +11,8 @@ export function project(name: string): UserWorkspaceConfig {
       include: ["test/**/*.test.ts"],
       testTimeout: 30_000,
       hookTimeout: 30_000,
+      // A deadline, not a measure: a machine may be busy with other things for a second.
+      expect: { poll: { timeout: 10_000 } },
     },
   });
 }

@@ -110,7 +110,7 @@ test("over the standard streams of a real process", async () => {
   const send = (frame: object): void => void server.stdin.write(`${JSON.stringify(frame)}\n`);
   const call = modernFrame("tools/call", { name: "greet", arguments: {} });
   send(call);
-  await expect.poll(() => messages.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => messages.length).toBe(1);
   const taskId = messages[0]?.result?.taskId ?? "";
   const frame = modernFrame("subscriptions/listen", { notifications: { taskIds: [taskId] } });
   send(frame);
