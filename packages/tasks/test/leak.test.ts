@@ -8,7 +8,7 @@ import type { Remains } from "./support/many-requests/child.ts";
 const child = fileURLToPath(new URL("support/many-requests/child.ts", import.meta.url));
 
 test(
-  "10,000 HTTP requests, each with a server of its own, leave nothing behind",
+  "10,000 HTTP requests, each with a server of its own, and 1,000 subscriptions leave nothing behind",
   { timeout: 120_000 },
   async () => {
     const running = fork(child, [], { execArgv: ["--expose-gc"] });

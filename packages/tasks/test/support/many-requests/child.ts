@@ -1,5 +1,5 @@
 /*
- * 10,000 requests, each with a server instance of its own, on the built packages. Needs --expose-gc. Tells its parent what is
+ * 10,000 requests, each with a server instance of its own, and subscriptions among them, on the built packages. Needs --expose-gc. Tells its parent what is
  * left of them.
  */
 import { MemoryTaskStore } from "@longjobs/core";
@@ -45,12 +45,14 @@ tasks.taskTool("ask", {}, async (_args, task) => {
 });
 
 const made: WeakRef<McpServer>[] = [];
-const handler = createMcpHandler(() => {
-  const mcp = new McpServer({ name: "test", version: "1.0.0" });
-  made.push(new WeakRef(mcp));
-  tasks.attach(mcp);
-  return mcp;
-});
+const handler = tasks.wrapHandler(
+  createMcpHandler(() => {
+    const mcp = new McpServer({ name: "test", version: "1.0.0" });
+    made.push(new WeakRef(mcp));
+    tasks.attach(mcp);
+    return mcp;
+  }),
+);
 
 const rounds = 1_000;
 const remains: Remains[] = [];
@@ -70,12 +72,32 @@ async function tenRequests(round: number): Promise<void> {
   const { taskId } = await send("tools/call", { name: "task" });
   await send("tasks/get", { taskId });
   const asking = (await send("tools/call", { name: "ask" })).taskId;
+  const stream = await subscribe(asking);
+  if (round % 2 === 0) await stream.cancel();
   const inputResponses = { who: { action: "accept", content: { name: "Ada" } } };
   await send("tasks/update", { taskId: asking, inputResponses });
   await send("tasks/cancel", { taskId: asking });
+  // The other half ends with the task.
+  while (!(await stream.read()).done);
+}
+
+/** Reads the acknowledgement and the first state of a task. */
+async function subscribe(taskId: string | undefined): Promise<ReadableStreamDefaultReader> {
+  const response = await post("subscriptions/listen", { notifications: { taskIds: [taskId] } });
+  const reader = response.body?.getReader();
+  if (reader === undefined) throw new Error("The server sent no stream.");
+  await reader.read();
+  await reader.read();
+  return reader;
 }
 
 async function send(method: string, params: object): Promise<{ taskId?: string }> {
+  const response = await post(method, params);
+  const { result = {} } = (await response.json()) as { result?: { taskId?: string } };
+  return result;
+}
+
+async function post(method: string, params: object): Promise<Response> {
   const { name, taskId } = params as { name?: string; taskId?: string };
   const routed = name ?? taskId;
   const headers = {
@@ -86,11 +108,7 @@ async function send(method: string, params: object): Promise<{ taskId?: string }
     ...(routed === undefined ? {} : { "mcp-name": routed }),
   };
   const body = JSON.stringify(modernFrame(method, params));
-  const response = await handler.fetch(
-    new Request("http://127.0.0.1/mcp", { method: "POST", headers, body }),
-  );
-  const { result = {} } = (await response.json()) as { result?: { taskId?: string } };
-  return result;
+  return handler.fetch(new Request("http://127.0.0.1/mcp", { method: "POST", headers, body }));
 }
 
 async function takeStock(): Promise<Remains> {
