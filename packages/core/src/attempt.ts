@@ -384,6 +384,8 @@ export class Attempt implements TaskAttempt {
     await this.#recordedTask();
     const write = async (): Promise<void> => {
       await this.#context.writer.write(this.taskId, (record, retrying) => {
+        // A cancel that no hint has told of yet is noticed here, before it refuses anything.
+        this.observe(record);
         this.#assertOwner(record);
         return change(record, retrying);
       });

@@ -6,6 +6,7 @@ import { codeOf } from "./support/errors.ts";
 import { leaveCancelIntent, orphanTask } from "./support/orphan.ts";
 import { accepted, question } from "./support/questions.ts";
 import { fiveMethods } from "./support/five-methods.ts";
+import { withLostHints } from "./support/spied-store.ts";
 import { gate } from "./support/turns.ts";
 
 /** Counts how often the signal of a task fires. */
@@ -206,4 +207,21 @@ describe("cancelTask at once, as revision 2025-11-25 wants it", () => {
     await lifecycle.cancelTask(taskId, { atOnce: true });
     expect(await store.get(taskId)).toBe(record);
   });
+});
+
+test("a cancel that no hint has told of yet is noticed by the next write: the task is cancelled, whatever was refused", async () => {
+  const store = withLostHints(new MemoryTaskStore());
+  const worker = startEngine({ store });
+  const other = startEngine({ store });
+  const { taskId } = await worker.lifecycle.createTask();
+  const task = worker.lifecycle.handle(taskId);
+  await other.lifecycle.cancelTask(taskId);
+  expect(task.signal.aborted).toBe(false);
+  const outcome = await worker.lifecycle.run(task, async () => {
+    await task.requestInput({ size: question() });
+    return {};
+  });
+  expect(outcome).toMatchObject({ status: "cancelled" });
+  expect(task.signal.reason).toMatchObject({ code: "cancelled" });
+  expect(await other.lifecycle.getTask(taskId)).toMatchObject({ status: "cancelled" });
 });

@@ -41,10 +41,15 @@ export const watchChecks: readonly Check[] = [
     async (ctx) => {
       const hints = await listen(ctx, "task-1");
       const others = await listen(ctx, "task-2");
-      await touch(ctx, "task-2");
-      await waitFor(() => others.count > 0, "A hint for the task that changed");
-      await nextTurn();
-      expectThat(hints.count === 0, "The listener of task-1 was called for a change of task-2.");
+      // A store that connects anew may tell every listener to look; one that mixes tasks up tells each time.
+      for (let round = 0; round < 3; round += 1) {
+        const [before, seen] = [hints.count, others.count];
+        await touch(ctx, "task-2");
+        await waitFor(() => others.count > seen, "A hint for the task that changed");
+        await nextTurn();
+        if (hints.count === before) return;
+      }
+      throw new Error("The listener of task-1 was called for changes of task-2.");
     },
   ),
   watchCheck(
